@@ -1,0 +1,31 @@
+# The front door of nitro. The work is done by scripts/ and meson.build; every step that has nothing to do says nothing.
+
+build: ## compile into build/ (the default)
+	@scripts/setup
+	@scripts/build build
+
+run: build ## train examples/fashion.c for five epochs
+	build/nitro train examples/fashion.c --max-epochs=5
+
+test: ## build with gcc, with sanitizers and with clang, and run all tests
+	@scripts/setup test
+	@scripts/test
+
+check: ## formatting, clang-tidy and cppcheck, then the tests
+	@scripts/setup check
+	@scripts/check
+	@scripts/test
+
+setup: ## install the missing Debian packages and the engine plugins
+	@scripts/setup
+
+install: build ## install what build/ holds (the prefix is meson's: meson configure build --prefix=...)
+	meson install -C build --no-rebuild --quiet
+
+clean: ## delete what was built; the plugins stay
+	rm -rf build build-asan build-clang
+
+help: ## list these targets
+	@sed -n 's/^\([a-z]*\):[^#]*## /\1\t/p' Makefile | expand -t 10
+
+.PHONY: build run test check setup install clean help

@@ -1,0 +1,16 @@
+/* nitro: a training framework in C on a tracing compiler. The headers in reading order. */
+#ifndef NITRO_H
+#define NITRO_H
+
+#include "nitro/status.h"
+#include "nitro/array.h"
+#include "nitro/tensor.h"
+#include "nitro/ops.h"
+#include "nitro/nn.h"
+#include "nitro/optim.h"
+#include "nitro/data.h"
+#include "nitro/experiment.h"
+#include "nitro/cache.h"
+#include "nitro/run.h"
+
+#endif

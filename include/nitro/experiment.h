@@ -1,0 +1,184 @@
+/* Experiments: one field list makes the struct, the traced view, the flags and their documentation.
+ *
+ *     #define FASHION(FIELD, DEVICE, GRAPH_CONST)                                  \
+ *         GRAPH_CONST(int, hidden, 256, "units in each hidden layer")              \
+ *         DEVICE(float, smoothing, 0.0f, "label smoothing")                        \
+ *         FIELD(int, batch, 128, "images in a micro-batch")
+ *
+ *     NT_EXPERIMENT(Fashion, FASHION)      struct Fashion, struct Fashion_view, Fashion_defaults()
+ *     ... the hooks ...
+ *     NT_DEFINE(Fashion, FASHION, .build_data = build_data, .forward = forward, .loss = loss)
+ *
+ * FIELD (Host): host code only. A traced hook that touches one does not compile, and the compiler's message has the
+ * field's name. Changing it compiles nothing. DEVICE: an input of the programs, a tensor in traced hooks. Changing it
+ * compiles nothing. GRAPH_CONST: an ordinary C value in traced hooks; it may decide shapes and control flow. Another
+ * value is another program.
+ */
+#ifndef NITRO_EXPERIMENT_H
+#define NITRO_EXPERIMENT_H
+
+#include "nitro/data.h"
+#include "nitro/nn.h"
+#include "nitro/optim.h"
+
+typedef enum nt_marker { NT_HOST, NT_DEVICE, NT_GRAPH_CONST } nt_marker;
+typedef enum nt_field_type {
+    NT_FIELD_BOOL,
+    NT_FIELD_INT,
+    NT_FIELD_INT64,
+    NT_FIELD_FLOAT,
+    NT_FIELD_DOUBLE,
+    NT_FIELD_STRING /* Host or GraphConst */
+} nt_field_type;
+
+typedef struct nt_field_info {
+    const char *name, *type_name, *default_text, *doc;
+    nt_marker marker;
+    nt_field_type type;
+    size_t offset;      /* in the experiment's struct */
+    size_t view_offset; /* in its view */
+    int line;           /* of the declaration */
+} nt_field_info;
+
+/* The hooks with their types erased; NT_DEFINE fills it from the typed ones. NULL: not defined. */
+typedef struct nt_hooks {
+    nt_status (*build_data)(const void *e, nt_data *data);
+    nt_tensor (*forward)(const void *view, nt_model *m, nt_batch *batch);
+    nt_tensor (*loss)(const void *view, nt_tensor outputs, nt_batch *batch);
+    void (*metrics)(const void *e, nt_metrics *metrics, const nt_array *outputs, const nt_host_batch *batch);
+    double (*learning_rate)(const void *e);
+    nt_rule (*optimizer)(const void *e);
+} nt_hooks;
+
+typedef struct nt_experiment {
+    const char *name, *file;
+    size_t size, view_size;
+    const nt_field_info *fields;
+    size_t field_count;
+    void (*set_defaults)(void *e);
+    nt_hooks hooks;
+} nt_experiment;
+
+/* NT_DEFINE registers its experiment when the program or shared object is loaded; the newest definition of a name is
+ * the one that counts. */
+void nt_experiment_register(const nt_experiment *experiment);
+/* The newest experiment of that name, NULL when there is none. */
+const nt_experiment *nt_experiment_find(const char *name);
+/* All registered experiments, newest definition of each name, in the order of their first registration; NULL beyond the
+ * last. */
+const nt_experiment *nt_experiment_at(size_t index);
+
+/* ---- the macros
+ * --------------------------------------------------------------------------------------------------------- */
+
+#define NT_FIELD_TYPE_(T) \
+    _Generic((T){0},                                                                                                   \
+        bool: NT_FIELD_BOOL,                                                                                           \
+        int: NT_FIELD_INT,                                                                                             \
+        int64_t: NT_FIELD_INT64,                                                                                       \
+        float: NT_FIELD_FLOAT,                                                                                         \
+        double: NT_FIELD_DOUBLE,                                                                                       \
+        const char *: NT_FIELD_STRING)
+
+#define NT_JOIN3_(a, b, c) a##b##c
+#define NT_JOIN3(a, b, c) NT_JOIN3_(a, b, c)
+
+#define NT_MEMBER_(T, name_, default_, doc_) T name_;
+/* A Host field's type in the view: its name is the error message. The line keeps the tags of two experiments in a file
+ * apart. */
+#define NT_VIEW_HOST_(T, name_, default_, doc_)                                                \
+    struct NT_JOIN3(name_, _is_a_Host_field__mark_it_DEVICE_or_GRAPH_CONST__line_, __LINE__) { \
+        char sentinel;                                                                         \
+    } name_;
+#define NT_VIEW_DEVICE_(T, name_, default_, doc_) nt_tensor name_;
+#define NT_DEFAULT_(T, name_, default_, doc_) .name_ = default_,
+#define NT_INFO_(T, name_, default_, doc_, marker_) \
+    {.name = #name_,                                \
+     .type_name = #T,                               \
+     .default_text = #default_,                     \
+     .doc = doc_,                                   \
+     .marker = marker_,                             \
+     .type = NT_FIELD_TYPE_(T),                     \
+     .offset = offsetof(nt_self, name_),            \
+     .view_offset = offsetof(nt_self_view, name_),  \
+     .line = __LINE__},
+#define NT_INFO_HOST_(T, name_, default_, doc_) NT_INFO_(T, name_, default_, doc_, NT_HOST)
+#define NT_INFO_DEVICE_(T, name_, default_, doc_) NT_INFO_(T, name_, default_, doc_, NT_DEVICE)
+#define NT_INFO_GRAPH_CONST_(T, name_, default_, doc_) NT_INFO_(T, name_, default_, doc_, NT_GRAPH_CONST)
+
+#define NT_EXPERIMENT(E, FIELDS)                                                                               \
+    typedef struct E {                                                                                         \
+        FIELDS(NT_MEMBER_, NT_MEMBER_, NT_MEMBER_)                                                             \
+    } E;                                                                                                       \
+    typedef struct E##_view {                                                                                  \
+        FIELDS(NT_VIEW_HOST_, NT_VIEW_DEVICE_, NT_MEMBER_)                                                     \
+    } E##_view;                                                                                                \
+    typedef struct E##_hooks {                                                                                 \
+        /* Fills the splits. Host code, once, at setup. Required. */                                           \
+        nt_status (*build_data)(const E *e, nt_data *data);                                                    \
+        /* The model: inputs of the batch to outputs. Traced. Required. */                                     \
+        nt_tensor (*forward)(const E##_view *e, nt_model *m, nt_batch *batch);                                 \
+        /* Outputs and targets to a floating scalar. Traced. Required for training. */                         \
+        nt_tensor (*loss)(const E##_view *e, nt_tensor outputs, nt_batch *batch);                              \
+        /* Once for each batch of an evaluation, on host arrays. Without it val_loss is reported. */           \
+        void (*metrics)(const E *e, nt_metrics *metrics, const nt_array *outputs, const nt_host_batch *batch); \
+        double (*learning_rate)(const E *e); /* 1e-3 */                                                        \
+        nt_rule (*optimizer)(const E *e);    /* nt_radam() */                                                  \
+    } E##_hooks;                                                                                               \
+    static inline E E##_defaults(void) {                                                                       \
+        return (E){FIELDS(NT_DEFAULT_, NT_DEFAULT_, NT_DEFAULT_)};                                             \
+    }                                                                                                          \
+    const nt_experiment *E##_experiment(void);
+
+#define NT_DEFINE(E, FIELDS, ...)                                                         \
+    static const E##_hooks E##_hooks_ = {__VA_ARGS__};                                    \
+    static nt_status E##_build_data_(const void *e, nt_data *data) {                      \
+        return E##_hooks_.build_data(e, data);                                            \
+    }                                                                                     \
+    static nt_tensor E##_forward_(const void *view, nt_model *m, nt_batch *batch) {       \
+        return E##_hooks_.forward(view, m, batch);                                        \
+    }                                                                                     \
+    static nt_tensor E##_loss_(const void *view, nt_tensor outputs, nt_batch *batch) {    \
+        return E##_hooks_.loss(view, outputs, batch);                                     \
+    }                                                                                     \
+    static void E##_metrics_(const void *e, nt_metrics *metrics, const nt_array *outputs, \
+                             const nt_host_batch *batch) {                                \
+        E##_hooks_.metrics(e, metrics, outputs, batch);                                   \
+    }                                                                                     \
+    static double E##_learning_rate_(const void *e) {                                     \
+        return E##_hooks_.learning_rate(e);                                               \
+    }                                                                                     \
+    static nt_rule E##_optimizer_(const void *e) {                                        \
+        return E##_hooks_.optimizer(e);                                                   \
+    }                                                                                     \
+    static void E##_set_defaults_(void *e) {                                              \
+        *(E *)e = E##_defaults();                                                         \
+    }                                                                                     \
+    const nt_experiment *E##_experiment(void) {                                           \
+        typedef E nt_self;                                                                \
+        typedef E##_view nt_self_view;                                                    \
+        static const nt_field_info fields[] = {                                           \
+            FIELDS(NT_INFO_HOST_, NT_INFO_DEVICE_, NT_INFO_GRAPH_CONST_){.name = NULL}};  \
+        static nt_experiment self = {.name = #E,                                          \
+                                     .file = __FILE__,                                    \
+                                     .size = sizeof(E),                                   \
+                                     .view_size = sizeof(E##_view),                       \
+                                     .fields = fields,                                    \
+                                     .field_count = sizeof fields / sizeof *fields - 1,   \
+                                     .set_defaults = E##_set_defaults_};                  \
+        self.hooks = (nt_hooks){                                                          \
+            .build_data = E##_hooks_.build_data ? E##_build_data_ : NULL,                 \
+            .forward = E##_hooks_.forward ? E##_forward_ : NULL,                          \
+            .loss = E##_hooks_.loss ? E##_loss_ : NULL,                                   \
+            .metrics = E##_hooks_.metrics ? E##_metrics_ : NULL,                          \
+            .learning_rate = E##_hooks_.learning_rate ? E##_learning_rate_ : NULL,        \
+            .optimizer = E##_hooks_.optimizer ? E##_optimizer_ : NULL,                    \
+        };                                                                                \
+        return &self;                                                                     \
+    }                                                                                     \
+    __attribute__((constructor)) static void E##_register_(void) {                        \
+        nt_experiment_register(E##_experiment());                                         \
+    }                                                                                     \
+    _Static_assert(1, "a semicolon may follow")
+
+#endif

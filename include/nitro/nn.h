@@ -1,0 +1,88 @@
+/* Models: parameters declared where they are used, by name, inside scopes; layers and losses made of them.
+ */
+#ifndef NITRO_NN_H
+#define NITRO_NN_H
+
+#include "nitro/ops.h"
+
+/* The model of an experiment during a trace: its scopes and parameters. */
+typedef struct nt_model nt_model;
+/* The micro-batch during a trace. */
+typedef struct nt_batch nt_batch;
+
+/* A field of the batch, axis 0 the sample: nt_field(b, "image"). Fields that no traced hook reads never reach the
+ * device. */
+#define nt_field(batch, name) nt_field_at(batch, name, NT_SITE)
+nt_tensor nt_field_at(nt_batch *batch, const char *name, nt_site site);
+
+/* ---- initial values -------------------------------------------------------------------------------------------------
+ */
+
+/* How a parameter starts. Drawn on the host by threefry2x32 from the run's seed and the parameter's path, so a new
+ * parameter changes no other one. The zero value is zeros. */
+typedef struct nt_init {
+    enum { NT_INIT_CONSTANT, NT_INIT_UNIFORM, NT_INIT_NORMAL, NT_INIT_TRUNCATED_NORMAL } kind;
+    enum { NT_SCALE_ABSOLUTE, NT_SCALE_GLOROT, NT_SCALE_HE, NT_SCALE_LECUN } scale;
+    double value; /* the constant, the limit of a uniform, the standard deviation of a normal (when the scale is
+                     absolute) */
+} nt_init;
+
+nt_init nt_zeros(void);
+nt_init nt_ones(void);
+nt_init nt_uniform(double limit);                       /* in [-limit, limit) */
+nt_init nt_normal(double standard_deviation);           /* mean 0 */
+nt_init nt_truncated_normal(double standard_deviation); /* of the parent normal; cut at two standard deviations */
+/* Uniform with limit sqrt(6 / (fan_in + fan_out)): Glorot and Bengio 2010. */
+nt_init nt_glorot_uniform(void);
+/* Truncated normal of variance 2 / fan_in (He et al. 2015) and 1 / fan_in (LeCun et al. 1998), after the cut. */
+nt_init nt_he_normal(void);
+nt_init nt_lecun_normal(void);
+
+/* ---- parameters and scopes
+ * -------------------------------------------------------------------------------------------- */
+
+typedef struct nt_parameter_options {
+    nt_dtype dtype; /* f32 */
+    nt_init init;   /* zeros */
+} nt_parameter_options;
+/* A trainable array. Its path is the scopes around the call and the name, joined by dots. The first trace creates it; a
+ * path used twice in one trace, or with another shape, is an error that shows both places. */
+#define nt_parameter(m, name, shape, ...) nt_parameter_at(m, name, shape, (nt_parameter_options){__VA_ARGS__}, NT_SITE)
+nt_tensor nt_parameter_at(nt_model *m, const char *name, nt_shape shape, nt_parameter_options options, nt_site site);
+
+/* NT_SCOPE(m, "block%d", i) { ... }: names inside get the prefix. Leave the body only at its end. */
+#define NT_SCOPE(m, ...) \
+    for (bool nt_scope_ = nt_scope_enter(m, NT_SITE, __VA_ARGS__); nt_scope_; nt_scope_ = nt_scope_leave(m))
+bool nt_scope_enter(nt_model *m, nt_site site, const char *format, ...) __attribute__((format(printf, 3, 4)));
+bool nt_scope_leave(nt_model *m);
+
+/* ---- layers
+ * -------------------------------------------------------------------------------------------------------------- */
+
+typedef struct nt_dense_options {
+    bool no_bias;
+    nt_init weight_init; /* default (zero value): nt_glorot_uniform() */
+    nt_init bias_init;   /* zeros */
+} nt_dense_options;
+/* x W + b: [..., n] to [..., units]. Parameters NAME.weight [n, units] and NAME.bias [units], of x's type. */
+#define nt_dense(m, name, x, units, ...) nt_dense_at(m, name, x, units, (nt_dense_options){__VA_ARGS__}, NT_SITE)
+nt_tensor nt_dense_at(nt_model *m, const char *name, nt_tensor x, int64_t units, nt_dense_options options,
+                      nt_site site);
+
+/* ---- losses
+ * ----------------------------------------------------------------------------------------------------------------- */
+
+typedef enum nt_reduction { NT_MEAN, NT_SUM, NT_NONE } nt_reduction;
+
+typedef struct nt_cross_entropy_options {
+    nt_tensor label_smoothing; /* fraction s in [0, 1) spread evenly over all classes; none when not given */
+    nt_reduction reduction;    /* over all samples; mean */
+} nt_cross_entropy_options;
+/* -log softmax(logits)[label]: logits [..., classes], integer labels [...]. With smoothing s the target is (1 - s) at
+ * the label plus s / classes everywhere (Szegedy et al. 2016). Labels outside 0..classes-1 are found on the host before
+ * a batch is used. */
+#define nt_cross_entropy(logits, labels, ...) \
+    nt_cross_entropy_at(logits, labels, (nt_cross_entropy_options){__VA_ARGS__}, NT_SITE)
+nt_tensor nt_cross_entropy_at(nt_tensor logits, nt_tensor labels, nt_cross_entropy_options options, nt_site site);
+
+#endif

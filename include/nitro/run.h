@@ -1,0 +1,110 @@
+/* Runs: an experiment with its fields, its data and its programs, ready to train, validate and evaluate.
+ */
+#ifndef NITRO_RUN_H
+#define NITRO_RUN_H
+
+#include "nitro/cache.h"
+#include "nitro/experiment.h"
+
+typedef struct nt_run nt_run;
+
+/* Options that can be left out: {true, 5} is given, the zero value is not. A given 0 is a 0. */
+typedef struct nt_maybe_int {
+    bool given;
+    int64_t value;
+} nt_maybe_int;
+typedef struct nt_maybe_double {
+    bool given;
+    double value;
+} nt_maybe_double;
+
+/* ---- what a run tells while it works
+ * ------------------------------------------------------------------------------------- */
+
+typedef struct nt_value {
+    const char *name;
+    double value;
+} nt_value;
+
+typedef enum nt_event_kind {
+    NT_EVENT_SETUP,      /* the run is made; `text` is a table of what was set up */
+    NT_EVENT_STEP,       /* an optimizer step ended and its loss is known */
+    NT_EVENT_EVALUATING, /* a batch of an evaluation ended */
+    NT_EVENT_EPOCH,      /* an epoch ended: `loss` is its mean, `values` the validation metrics */
+} nt_event_kind;
+
+typedef struct nt_event {
+    nt_event_kind kind;
+    const char *text;
+    int64_t epoch, max_epochs; /* epoch counts from 1 */
+    int64_t step, steps;       /* optimizer steps of the run so far, and of all its epochs */
+    int64_t batch, batches;    /* in this pass over the split */
+    const char *split;
+    double loss;
+    double seconds; /* of the epoch, or since training began */
+    const nt_value *values;
+    size_t value_count;
+} nt_event;
+typedef void (*nt_event_function)(const nt_event *event, void *context);
+
+/* ---- making
+ * ------------------------------------------------------------------------------------------------------------------ */
+
+/* For each: the option, else the experiment's field of that name (not for the rate: a field of that name may be
+ * anything), else the default. */
+typedef struct nt_run_options {
+    const char *run_dir;                /* "runs/<Experiment>"; NULL is not given */
+    nt_maybe_int seed;                  /* 42 */
+    nt_maybe_int max_epochs;            /* 1 */
+    nt_maybe_int max_steps;             /* stop after that many steps; no limit */
+    nt_maybe_int accum;                 /* micro-batches in a step: 1 */
+    nt_maybe_double gradient_clip_norm; /* 0: no clipping */
+    nt_maybe_double learning_rate;      /* the learning_rate hook, else 1e-3 */
+    bool no_log;                        /* write nothing below run_dir */
+    bool quiet;                         /* no line for a compiled program */
+    nt_event_function on_event;
+    void *event_context;
+} nt_run_options;
+
+/* Sets up a run: builds the data, traces the hooks, lays out the parameters and draws their initial values. Compiles
+ * nothing; a program is compiled when it is first used. `fields` is a struct of the experiment (E_defaults() with
+ * changes), copied; strings in it must outlive the run. */
+nt_status nt_run_new(const nt_experiment *experiment, const void *fields, const nt_run_options *options, nt_run **out);
+void nt_run_free(nt_run *run);
+
+/* ---- using
+ * -------------------------------------------------------------------------------------------------------------------
+ */
+
+/* Trains until max_epochs or max_steps. Needs a split named train. NT_INTERRUPTED when a stop was requested (what was
+ * reached is kept); NT_DIVERGED names step and epoch. */
+nt_status nt_train(nt_run *run);
+
+/* Metrics of one pass over a split. `values` belongs to the run and lives until its next evaluation. */
+typedef struct nt_results {
+    const nt_value *values;
+    size_t count;
+} nt_results;
+nt_status nt_evaluate(nt_run *run, const char *split, nt_results *out);
+/* nt_evaluate of the split val. */
+nt_status nt_validate(nt_run *run, nt_results *out);
+
+/* Asks training or evaluation to end at the next step. Safe in a signal handler. Stays set until nt_stop_clear. */
+void nt_stop_request(void);
+void nt_stop_clear(void);
+
+int64_t nt_run_step(const nt_run *run);
+int64_t nt_run_epoch(const nt_run *run);
+const char *nt_run_dir(const nt_run *run);
+bool nt_run_has_split(const nt_run *run, const char *split);
+/* A copy of a parameter by its path ("hidden.weight"); NULL with a message that lists the paths. */
+nt_array *nt_run_parameter(nt_run *run, const char *path);
+/* Parameters to and from a safetensors file: one array a parameter, by path. Loading refuses a file whose paths, shapes
+ * or types differ and lists the differences. */
+nt_status nt_run_save(nt_run *run, const char *path);
+nt_status nt_run_load(nt_run *run, const char *path);
+
+/* Counters of the process as one JSON object: cache, transfers, buffers. */
+nt_status nt_stats_write(const char *path);
+
+#endif

@@ -1,0 +1,33 @@
+/* Status codes and messages: how every call of nitro reports a failure.
+ *
+ * A function that can fail returns nt_status. The message of the newest failure of the calling thread is
+ * nt_error_message(). It says what was wrong, where (file and line of the user's call where there is one), with the
+ * values, and what to do. The library never exits, never aborts, and never writes to standard output.
+ */
+#ifndef NITRO_STATUS_H
+#define NITRO_STATUS_H
+
+typedef enum nt_status {
+    NT_OK = 0,
+    NT_INVALID,       /* an argument, field, flag, shape or file that the caller has to change */
+    NT_NOT_FOUND,     /* a file, split, field, plugin or program that is not there */
+    NT_IO,            /* the operating system refused a read or a write */
+    NT_OUT_OF_MEMORY, /* of the host or of the device; the message says which */
+    NT_ENGINE,        /* the plugin failed or refused */
+    NT_DIVERGED,      /* the loss is not finite */
+    NT_INTERRUPTED,   /* a stop was requested */
+} nt_status;
+
+/* The message of the newest failure of this thread, "" when there was none. Valid until the thread's next failing call.
+ */
+const char *nt_error_message(void);
+
+/* "ok", "invalid", ...: the name of a status, for logs. */
+const char *nt_status_name(nt_status status);
+
+/* Lines the library would like a person to see (a compiled program, a warning) go to this function, one line a call
+ * without its newline. NULL silences them. The default writes to standard error. Returns the previous function. */
+typedef void (*nt_notice_function)(const char *line, void *context);
+nt_notice_function nt_set_notice(nt_notice_function function, void *context);
+
+#endif

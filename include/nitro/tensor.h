@@ -1,0 +1,45 @@
+/* Tensors: the values of a traced function.
+ *
+ * Inside `forward`, `loss` and the other traced hooks a tensor stands for an array that the compiled program will hold.
+ * Operations (nitro/ops.h) make new tensors; nothing is computed while a hook runs. The first error of a trace is kept
+ * with the file, line and function of the call that made it; later operations do nothing, so a hook needs no checks. A
+ * tensor lives as long as its trace: one kept in a global variable from an earlier trace is an error.
+ */
+#ifndef NITRO_TENSOR_H
+#define NITRO_TENSOR_H
+
+#include "nitro/array.h"
+
+/* Where a call stands in the user's source. */
+typedef struct nt_site {
+    const char *file, *function;
+    int line;
+} nt_site;
+#define NT_SITE ((nt_site){__FILE__, __func__, __LINE__})
+
+/* A value in the trace `trace`, or a plain number that takes the element type of the tensor it meets. Made by
+ * operations only. */
+typedef struct nt_tensor {
+    uint32_t trace, id;
+    double number;
+} nt_tensor;
+
+/* Shape and type of a tensor. Dimensions of a failed tensor are 1 in every axis, so that arithmetic on them does not
+ * trap. */
+nt_dtype nt_dtype_of(nt_tensor x);
+nt_shape nt_shape_of(nt_tensor x);
+int nt_rank(nt_tensor x);
+/* Size of an axis; axis -1 is the last. */
+#define nt_dim(x, axis) nt_dim_at(x, axis, NT_SITE)
+int64_t nt_dim_at(nt_tensor x, int axis, nt_site site);
+
+/* Arguments of operations may be tensors or C numbers: nt_mul(x, 2) and nt_mul(2, x) are both right. */
+static inline nt_tensor nt_tensor_itself(nt_tensor x) {
+    return x;
+}
+static inline nt_tensor nt_tensor_number(double number) {
+    return (nt_tensor){UINT32_MAX, 0, number};
+}
+#define NT_TENSOR(x) _Generic((x), nt_tensor : nt_tensor_itself, default : nt_tensor_number)(x)
+
+#endif

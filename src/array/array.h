@@ -1,0 +1,54 @@
+/* Element types and shapes as the other folders need them, and the files that hold arrays. */
+#ifndef NT_ARRAY_ARRAY_H
+#define NT_ARRAY_ARRAY_H
+
+#include "base/base.h"
+#include "nitro/array.h"
+
+/* Elements go to the engine and to safetensors files as they lie in memory. */
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the library needs a little-endian machine");
+
+/* Element type and shape: what an argument or a result of a program is. */
+typedef struct nt__type {
+    nt_dtype dtype;
+    nt_shape shape;
+} nt__type;
+
+/* "f32[128,784]": `out` must hold NT__TYPE_TEXT bytes. Returns out. */
+enum { NT__TYPE_TEXT = 192 };
+const char *nt__type_text(nt__type type, char out[NT__TYPE_TEXT]);
+/* "[128,784]" */
+const char *nt__shape_text(nt_shape shape, char out[NT__TYPE_TEXT]);
+bool nt__type_equal(nt__type a, nt__type b);
+/* Bytes of an array of this type; false when the shape is invalid or the number does not fit. */
+bool nt__type_bytes(nt__type type, size_t *bytes);
+
+/* Conversion of one element between memory and double; every dtype. Integers saturate, nan gives 0. */
+double nt__element_get(nt_dtype dtype, const void *at);
+void nt__element_set(nt_dtype dtype, void *at, double value);
+
+/* One tensor of a safetensors file. `data` is borrowed. */
+typedef struct nt__named_array {
+    const char *name;
+    nt__type type;
+    const void *data;
+} nt__named_array;
+/* Writes a safetensors file (beside and renamed). `metadata` is a list of count pairs key, value, or NULL. */
+nt_status nt__safetensors_write(const char *path, const nt__named_array *arrays, size_t count,
+                                const char *const (*metadata)[2], size_t metadata_count);
+
+/* A safetensors file read whole; arrays point into it. Everything the format forbids is refused with a message that
+ * says what and where. */
+typedef struct nt__safetensors {
+    char *bytes;
+    nt__named_array *arrays; /* in the order of their offsets; their data may lie at any address */
+    size_t count;
+    const char *const (*metadata)[2]; /* pairs key, value, as for nt__safetensors_write */
+    size_t metadata_count;
+    nt__arena arena; /* names, metadata and the list of arrays */
+} nt__safetensors;
+nt_status nt__safetensors_read(const char *path, nt__safetensors *out);
+const nt__named_array *nt__safetensors_find(const nt__safetensors *file, const char *name);
+void nt__safetensors_free(nt__safetensors *file);
+
+#endif

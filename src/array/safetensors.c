@@ -1,0 +1,411 @@
+/* Writes and reads safetensors files: 8 bytes with the length of the header, the header (a JSON object with element
+ * type, shape and place of every tensor), and the data, which the tensors cover without holes or overlaps.
+ * Not here: what the names mean. Fields of a tensor's entry beyond the three of the format are ignored, as the format's
+ * own library does; a header that starts with anything but '{', a name that occurs twice, and a BOOL byte other than 0
+ * or 1 are refused, which that library lets pass.
+ */
+#include "array/array.h"
+
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { LENGTH_SIZE = 8, DATA_ALIGNMENT = 8, HEADER_LIMIT = 100 * 1000 * 1000 };
+
+static const char metadata_key[] = "__metadata__";
+
+static const char *const type_names[NT_DTYPE_COUNT] = {
+    [NT_F32] = "F32", [NT_F64] = "F64", [NT_BF16] = "BF16", [NT_F16] = "F16", [NT_I8] = "I8",
+    [NT_I16] = "I16", [NT_I32] = "I32", [NT_I64] = "I64",   [NT_U8] = "U8",   [NT_U16] = "U16",
+    [NT_U32] = "U32", [NT_U64] = "U64", [NT_BOOL] = "BOOL",
+};
+
+/* Bytes of a tensor whose type was checked before. */
+static size_t bytes_of(const nt__named_array *array) {
+    size_t bytes = 0;
+    nt__type_bytes(array->type, &bytes);
+    return bytes;
+}
+
+/* The engine's behaviour on a BOOL byte other than 0 and 1 is not defined. */
+static nt_status check_bools(const nt__named_array *array) {
+    if (array->type.dtype != NT_BOOL) return NT_OK;
+    const unsigned char *bytes = array->data;
+    size_t count = bytes_of(array);
+    for (size_t i = 0; i < count; i++)
+        if (bytes[i] > 1) return nt__fail(NT_INVALID, "BOOL element %zu is %d, it must be 0 or 1", i, bytes[i]);
+    return NT_OK;
+}
+
+/* ---- writing: the header ---------------------------------------------------------------------------------------- */
+
+static nt_status no_memory_for_header(void) {
+    return nt__fail(NT_OUT_OF_MEMORY, "out of host memory for the header");
+}
+
+/* A JSON string of text that may be anything. The JSON library fails alike on bad text and on lack of memory, so the
+ * text is checked first. */
+static nt_status new_string(const char *text, json_t **string) {
+    if (!nt__is_utf8(text, strlen(text))) return nt__fail(NT_INVALID, "not valid UTF-8");
+    *string = json_string(text);
+    return *string ? NT_OK : no_memory_for_header();
+}
+
+/* Puts `value`, whose reference it takes, under a key that must be new. */
+static nt_status add_member(json_t *object, const char *key, json_t *value) {
+    nt_status status = NT_OK;
+    if (!nt__is_utf8(key, strlen(key)))
+        status = nt__fail(NT_INVALID, "not valid UTF-8");
+    else if (json_object_get(object, key))
+        status = nt__fail(NT_INVALID, "the name occurs twice");
+    else if (json_object_set(object, key, value) != 0)
+        status = no_memory_for_header();
+    json_decref(value);
+    return status;
+}
+
+static json_t *entry_of(nt__type type, size_t begin, size_t end) {
+    json_t *entry = json_pack("{s:s,s:[],s:[I,I]}", "dtype", type_names[type.dtype], "shape", "data_offsets",
+                              (json_int_t)begin, (json_int_t)end);
+    json_t *shape = json_object_get(entry, "shape");
+    for (int i = 0; shape && i < type.shape.rank; i++) {
+        if (json_array_append_new(shape, json_integer(type.shape.dims[i])) == 0) continue;
+        json_decref(entry);
+        return NULL;
+    }
+    return entry;
+}
+
+/* Adds the tensor's entry; *offset is where its data starts and becomes where it ends. */
+static nt_status add_entry(json_t *header, const nt__named_array *array, size_t *offset) {
+    char text[NT__TYPE_TEXT];
+    size_t bytes;
+    size_t begin = *offset;
+    if (!nt__type_bytes(array->type, &bytes) || __builtin_add_overflow(begin, bytes, offset) || *offset > PTRDIFF_MAX)
+        return nt__fail(NT_INVALID, "%s is not possible or does not fit in a file", nt__type_text(array->type, text));
+    if (strcmp(array->name, metadata_key) == 0) return nt__fail(NT_INVALID, "the format keeps this name for itself");
+    nt_status status = check_bools(array);
+    return status == NT_OK ? add_member(header, array->name, entry_of(array->type, begin, *offset)) : status;
+}
+
+static nt_status add_metadata(json_t *header, const char *const (*metadata)[2], size_t count) {
+    if (count == 0) return NT_OK;
+    json_t *object = json_object();
+    if (json_object_set_new(header, metadata_key, object) != 0) return no_memory_for_header();
+    for (size_t i = 0; i < count; i++) {
+        json_t *value = NULL;
+        nt_status status = new_string(metadata[i][1], &value);
+        if (status == NT_OK) status = add_member(object, metadata[i][0], value);
+        if (status != NT_OK) return nt__fail_in(status, "metadata '%s'", metadata[i][0]);
+    }
+    return NT_OK;
+}
+
+static int put_text(const char *bytes, size_t length, void *text) {
+    nt__text_put(text, bytes, length);
+    return ((nt__text *)text)->failed ? -1 : 0;
+}
+
+/* The JSON, padded with spaces so that the data is aligned. */
+static nt_status print_padded(const json_t *header, nt__text *text) {
+    static const char spaces[DATA_ALIGNMENT] = "       ";
+    if (json_dump_callback(header, put_text, text, JSON_COMPACT) == 0) {
+        size_t beyond = text->length % DATA_ALIGNMENT;
+        nt__text_put(text, spaces, beyond ? DATA_ALIGNMENT - beyond : 0);
+        if (!text->failed) return NT_OK;
+    }
+    return text->failed ? NT_OUT_OF_MEMORY : no_memory_for_header();
+}
+
+/* The length field and the header. */
+static nt_status print_header(const json_t *header, nt__text *text) {
+    uint64_t length = 0;
+    nt__text_put(text, (const char *)&length, LENGTH_SIZE);
+    nt_status status = print_padded(header, text);
+    if (status != NT_OK) return status;
+    length = text->length - LENGTH_SIZE;
+    if (length > HEADER_LIMIT)
+        return nt__fail(NT_INVALID, "the header has %zu bytes, the format allows %d", (size_t)length, HEADER_LIMIT);
+    memcpy(text->data, &length, LENGTH_SIZE);
+    return NT_OK;
+}
+
+static nt_status fill_header(json_t *header, const nt__named_array *arrays, size_t count,
+                             const char *const (*metadata)[2], size_t metadata_count) {
+    nt_status status = add_metadata(header, metadata, metadata_count);
+    size_t offset = 0;
+    for (size_t i = 0; status == NT_OK && i < count; i++) {
+        status = add_entry(header, &arrays[i], &offset);
+        if (status != NT_OK) nt__fail_in(status, "tensor '%s'", arrays[i].name);
+    }
+    return status;
+}
+
+/* ---- writing: the file ------------------------------------------------------------------------------------------ */
+
+/* The data is written from where it lies, without a copy of the whole. */
+static nt_status write_pieces(const char *path, const nt__text *header, const nt__named_array *arrays, size_t count) {
+    nt__piece *pieces = nt__alloc(count + 1, sizeof *pieces);
+    if (!pieces) return NT_OUT_OF_MEMORY;
+    pieces[0] = (nt__piece){header->data, header->length};
+    for (size_t i = 0; i < count; i++) pieces[i + 1] = (nt__piece){arrays[i].data, bytes_of(&arrays[i])};
+    nt_status status = nt__write_file_pieces(path, pieces, count + 1);
+    nt__free(pieces);
+    return status;
+}
+
+nt_status nt__safetensors_write(const char *path, const nt__named_array *arrays, size_t count,
+                                const char *const (*metadata)[2], size_t metadata_count) {
+    nt__text text = {0};
+    json_t *header = json_object();
+    nt_status status = header ? fill_header(header, arrays, count, metadata, metadata_count) : no_memory_for_header();
+    if (status == NT_OK) status = print_header(header, &text);
+    json_decref(header);
+    if (status != NT_OK)
+        nt__fail_in(status, "writing '%s'", path);
+    else
+        status = write_pieces(path, &text, arrays, count);
+    nt__text_free(&text);
+    return status;
+}
+
+/* ---- reading: one entry of the header --------------------------------------------------------------------------- */
+
+/* The part of the file behind the header. */
+typedef struct data_part {
+    const char *bytes;
+    size_t length;
+} data_part;
+
+enum { JSON_TEXT = 64 };
+
+/* A value as it stands in the header, for messages. */
+static const char *json_text(const json_t *value, char out[JSON_TEXT]) {
+    if (!value) return "missing";
+    memset(out, 0, JSON_TEXT);
+    size_t length = json_dumpb(value, out, JSON_TEXT - 1, JSON_ENCODE_ANY | JSON_COMPACT);
+    return length < JSON_TEXT ? out : "too long to be shown";
+}
+
+/* A list of at most `limit` integers from 0. */
+static nt_status read_sizes(const json_t *entry, const char *key, int limit, int64_t *sizes, int *count) {
+    char text[JSON_TEXT];
+    const json_t *list = json_object_get(entry, key);
+    if (!json_is_array(list))
+        return nt__fail(NT_INVALID, "'%s' is %s, it must be a list of integers", key, json_text(list, text));
+    if (json_array_size(list) > (size_t)limit)
+        return nt__fail(NT_INVALID, "'%s' has %zu elements, at most %d are possible", key, json_array_size(list),
+                        limit);
+    *count = (int)json_array_size(list);
+    for (int i = 0; i < *count; i++) {
+        const json_t *element = json_array_get(list, (size_t)i);
+        sizes[i] = json_integer_value(element);
+        if (!json_is_integer(element) || sizes[i] < 0)
+            return nt__fail(NT_INVALID, "element %d of '%s' is %s, it must be an integer from 0", i, key,
+                            json_text(element, text));
+    }
+    return NT_OK;
+}
+
+static nt_status read_dtype(const json_t *entry, nt_dtype *dtype) {
+    char text[JSON_TEXT];
+    const json_t *value = json_object_get(entry, "dtype");
+    const char *name = json_string_value(value);
+    if (!name) return nt__fail(NT_INVALID, "'dtype' is %s, it must be a string", json_text(value, text));
+    for (int i = 0; i < NT_DTYPE_COUNT; i++) {
+        if (strcmp(type_names[i], name) != 0) continue;
+        *dtype = (nt_dtype)i;
+        return NT_OK;
+    }
+    return nt__fail(
+        NT_INVALID,
+        "unsupported element type %s: write the tensor as BOOL, U8 to U64, I8 to I64, F16, BF16, F32 or F64", name);
+}
+
+static nt_status read_offsets(const json_t *entry, size_t *begin, size_t *end) {
+    int64_t offsets[2];
+    int count;
+    nt_status status = read_sizes(entry, "data_offsets", 2, offsets, &count);
+    if (status != NT_OK) return status;
+    if (count != 2) return nt__fail(NT_INVALID, "'data_offsets' has %d elements, it must have 2", count);
+    *begin = (size_t)offsets[0];
+    *end = (size_t)offsets[1];
+    if (*end >= *begin) return NT_OK;
+    return nt__fail(NT_INVALID, "'data_offsets' end at %zu, before they begin at %zu", *end, *begin);
+}
+
+/* The tensor's bytes are as many as its type asks for, and are in the file. */
+static nt_status check_place(nt__type type, size_t begin, size_t end, size_t data_length) {
+    char text[NT__TYPE_TEXT];
+    size_t needed;
+    nt__type_text(type, text);
+    if (!nt__type_bytes(type, &needed)) return nt__fail(NT_INVALID, "%s has more bytes than fit in 64 bits", text);
+    if (end - begin != needed)
+        return nt__fail(NT_INVALID, "%s needs %zu bytes, its offsets %zu to %zu hold %zu", text, needed, begin, end,
+                        end - begin);
+    if (end > data_length)
+        return nt__fail(NT_INVALID, "its data ends at byte %zu, the file has %zu bytes of data: %zu are missing", end,
+                        data_length, end - data_length);
+    return NT_OK;
+}
+
+static nt_status read_entry(const json_t *entry, data_part data, nt__named_array *array) {
+    char text[JSON_TEXT];
+    size_t begin = 0, end = 0;
+    if (!json_is_object(entry))
+        return nt__fail(NT_INVALID, "its entry is %s, it must be an object", json_text(entry, text));
+    nt_status status = read_dtype(entry, &array->type.dtype);
+    if (status == NT_OK)
+        status = read_sizes(entry, "shape", NT_MAX_RANK, array->type.shape.dims, &array->type.shape.rank);
+    if (status == NT_OK) status = read_offsets(entry, &begin, &end);
+    if (status == NT_OK) status = check_place(array->type, begin, end, data.length);
+    if (status != NT_OK) return status;
+    array->data = data.bytes + begin;
+    return check_bools(array);
+}
+
+/* ---- reading: the header ---------------------------------------------------------------------------------------- */
+
+static nt_status read_metadata(json_t *object, nt__safetensors *file) {
+    char text[JSON_TEXT];
+    if (!object) return NT_OK;
+    if (!json_is_object(object))
+        return nt__fail(NT_INVALID, "'%s' is %s, it must be an object", metadata_key, json_text(object, text));
+    const char *(*pairs)[2] = nt__arena_alloc(&file->arena, json_object_size(object), sizeof *pairs);
+    if (!pairs) return NT_OUT_OF_MEMORY;
+    file->metadata = (const char *const(*)[2])pairs;
+    const char *key;
+    json_t *value;
+    json_object_foreach(object, key, value) {
+        if (!json_is_string(value))
+            return nt__fail(NT_INVALID, "metadata '%s' is %s, it must be a string", key, json_text(value, text));
+        const char **pair = pairs[file->metadata_count++];
+        pair[0] = nt__arena_strdup(&file->arena, key);
+        pair[1] = nt__arena_strdup(&file->arena, json_string_value(value));
+        if (!pair[0] || !pair[1]) return NT_OUT_OF_MEMORY;
+    }
+    return NT_OK;
+}
+
+static nt_status read_entries(json_t *header, data_part data, nt__safetensors *file) {
+    file->arrays = nt__arena_alloc(&file->arena, json_object_size(header), sizeof *file->arrays);
+    if (!file->arrays) return NT_OUT_OF_MEMORY;
+    const char *name;
+    json_t *entry;
+    json_object_foreach(header, name, entry) {
+        if (strcmp(name, metadata_key) == 0) continue;
+        nt__named_array *array = &file->arrays[file->count++];
+        array->name = nt__arena_strdup(&file->arena, name);
+        if (!array->name) return NT_OUT_OF_MEMORY;
+        nt_status status = read_entry(entry, data, array);
+        if (status != NT_OK) return nt__fail_in(status, "tensor '%s'", name);
+    }
+    return NT_OK;
+}
+
+/* By place; tensors without bytes come before the one that starts where they lie, and by name among themselves. */
+static int compare_places(const void *left, const void *right) {
+    const nt__named_array *a = left, *b = right;
+    size_t bytes_a = bytes_of(a), bytes_b = bytes_of(b);
+    const char *at_a = a->data, *at_b = b->data;
+    if (at_a != at_b) return at_a < at_b ? -1 : 1;
+    if (bytes_a != bytes_b) return bytes_a < bytes_b ? -1 : 1;
+    return strcmp(a->name, b->name);
+}
+
+/* Sorted by place, each tensor begins where the one before ends, and the last ends with the file. */
+static nt_status check_cover(const nt__safetensors *file, data_part data) {
+    size_t end = 0;
+    for (size_t i = 0; i < file->count; i++) {
+        const nt__named_array *array = &file->arrays[i];
+        size_t begin = (size_t)((const char *)array->data - data.bytes);
+        if (begin < end)
+            return nt__fail(NT_INVALID,
+                            "tensors '%s' and '%s' overlap: one ends at byte %zu of the data, the other begins at %zu",
+                            file->arrays[i - 1].name, array->name, end, begin);
+        if (begin > end)
+            return nt__fail(NT_INVALID, "bytes %zu to %zu of the data, before tensor '%s', belong to no tensor", end,
+                            begin, array->name);
+        end = begin + bytes_of(array);
+    }
+    if (end == data.length) return NT_OK;
+    return nt__fail(NT_INVALID, "%zu bytes follow the last tensor, whose data ends at byte %zu", data.length - end,
+                    end);
+}
+
+static nt_status read_header(json_t *header, data_part data, nt__safetensors *file) {
+    nt_status status = read_metadata(json_object_get(header, metadata_key), file);
+    if (status == NT_OK) status = read_entries(header, data, file);
+    if (status != NT_OK) return status;
+    if (file->count > 1) qsort(file->arrays, file->count, sizeof *file->arrays, compare_places);
+    return check_cover(file, data);
+}
+
+/* ---- reading: the file ------------------------------------------------------------------------------------------ */
+
+static nt_status check_header_length(const char *bytes, size_t length, uint64_t *header_length) {
+    if (length < LENGTH_SIZE)
+        return nt__fail(NT_INVALID, "the file has %zu bytes, a safetensors file starts with a length of %d bytes",
+                        length, LENGTH_SIZE);
+    if (memcmp(bytes, "PK\3\4", 4) == 0)
+        return nt__fail(NT_INVALID, "not a safetensors file but a zip archive, as PyTorch's .pt files and NumPy's .npz "
+                                    "files are: save it as safetensors");
+    memcpy(header_length, bytes, LENGTH_SIZE);
+    if (*header_length > HEADER_LIMIT || *header_length > length - LENGTH_SIZE)
+        return nt__fail(NT_INVALID,
+                        "the header's length is stated as %llu bytes, %zu follow and the format allows %d: the file is "
+                        "cut or not a safetensors file",
+                        (unsigned long long)*header_length, length - LENGTH_SIZE, HEADER_LIMIT);
+    if (*header_length == 0) return nt__fail(NT_INVALID, "the header is empty, it must be a JSON object");
+    if (bytes[LENGTH_SIZE] != '{')
+        return nt__fail(NT_INVALID, "the header must begin with '{', its first byte is 0x%02x",
+                        (unsigned char)bytes[LENGTH_SIZE]);
+    return NT_OK;
+}
+
+static nt_status parse_header(const char *text, size_t length, json_t **header) {
+    json_error_t error;
+    *header = json_loadb(text, length, JSON_REJECT_DUPLICATES, &error);
+    if (*header) return NT_OK;
+    /* The library has a text for everything that can be wrong with JSON, and none for some failed allocations. Others
+     * it takes for bad JSON, or passes over with a byte lost (jansson 2.14, its issue 362), which cannot be seen from
+     * here. */
+    if (json_error_code(&error) == json_error_out_of_memory || error.text[0] == 0) return no_memory_for_header();
+    return nt__fail(NT_INVALID, "the header is not the JSON the format asks for, near byte %d of %zu: %s",
+                    error.position, length, error.text);
+}
+
+static nt_status read_bytes(size_t length, nt__safetensors *file) {
+    uint64_t header_length = 0;
+    nt_status status = check_header_length(file->bytes, length, &header_length);
+    if (status != NT_OK) return status;
+    json_t *header = NULL;
+    status = parse_header(file->bytes + LENGTH_SIZE, header_length, &header);
+    size_t start = LENGTH_SIZE + header_length;
+    if (status == NT_OK) status = read_header(header, (data_part){file->bytes + start, length - start}, file);
+    json_decref(header);
+    return status;
+}
+
+nt_status nt__safetensors_read(const char *path, nt__safetensors *out) {
+    size_t length;
+    *out = (nt__safetensors){0};
+    nt_status status = nt__read_file(path, &out->bytes, &length);
+    if (status != NT_OK) return status;
+    status = read_bytes(length, out);
+    if (status == NT_OK) return NT_OK;
+    nt__safetensors_free(out);
+    return nt__fail_in(status, "reading '%s'", path);
+}
+
+const nt__named_array *nt__safetensors_find(const nt__safetensors *file, const char *name) {
+    for (size_t i = 0; i < file->count; i++)
+        if (strcmp(file->arrays[i].name, name) == 0) return &file->arrays[i];
+    return NULL;
+}
+
+void nt__safetensors_free(nt__safetensors *file) {
+    nt__arena_free(&file->arena);
+    nt__free(file->bytes);
+    *file = (nt__safetensors){0};
+}

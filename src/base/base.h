@@ -1,0 +1,106 @@
+/* What every folder stands on: failures and their messages, counted memory, arenas, text, content hashes.
+ * Not here: anything that knows of arrays, tensors or devices.
+ */
+#ifndef NT_BASE_BASE_H
+#define NT_BASE_BASE_H
+
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "nitro/status.h"
+
+#define NT__PRINTF(text, first) __attribute__((format(printf, text, first)))
+
+/* ---- failures --------------------------------------------------------------------------------------------------- */
+
+/* Sets the thread's message and returns `status`. */
+nt_status nt__fail(nt_status status, const char *format, ...) NT__PRINTF(2, 3);
+/* Puts "text: " in front of the thread's message and returns `status`: for a caller that knows more about where. */
+nt_status nt__fail_in(nt_status status, const char *format, ...) NT__PRINTF(2, 3);
+/* Sends a line to the notice function. */
+void nt__notice(const char *format, ...) NT__PRINTF(1, 2);
+
+/* ---- memory ----------------------------------------------------------------------------------------------------- */
+
+/* Every allocation of the library comes from here; each can fail, sets the message itself and returns NULL. Memory is
+ * zeroed. Sizes are multiplied with an overflow check. */
+void *nt__alloc(size_t count, size_t size);
+/* Grows `pointer` to count * size bytes; the new part is not zeroed; the old block survives a failure. */
+void *nt__realloc(void *pointer, size_t count, size_t size);
+/* 64-byte aligned, zeroed, for memory that is lent to the engine. Free with nt__free. */
+void *nt__alloc_aligned(size_t bytes);
+char *nt__strdup(const char *text);
+char *nt__sprintf(const char *format, ...) NT__PRINTF(1, 2);
+void nt__free(void *pointer);
+
+/* A vector by hand: makes room for one more element of *items (capacity in *capacity). False on failure. */
+#define NT__GROW(items, count, capacity) nt__grow((void **)&(items), (count), &(capacity), sizeof *(items))
+bool nt__grow(void **items, size_t count, size_t *capacity, size_t size);
+
+typedef struct nt__memory_stats {
+    size_t live;  /* blocks */
+    size_t total; /* allocations since the start, failed ones included */
+} nt__memory_stats;
+nt__memory_stats nt__memory(void);
+/* Test hook: the n-th allocation from now fails (1 = the next), once. 0 turns it off. */
+void nt__memory_fail_at(size_t n);
+
+/* ---- arenas: memory freed all at once --------------------------------------------------------------------------- */
+
+typedef struct nt__arena {
+    struct nt__arena_block *blocks;
+} nt__arena;
+/* Zeroed memory, 16-byte aligned; NULL on failure. */
+void *nt__arena_alloc(nt__arena *arena, size_t count, size_t size);
+char *nt__arena_strdup(nt__arena *arena, const char *text);
+char *nt__arena_sprintf(nt__arena *arena, const char *format, ...) NT__PRINTF(2, 3);
+void nt__arena_free(nt__arena *arena);
+
+/* ---- text under construction ------------------------------------------------------------------------------------ */
+
+/* Always NUL-terminated once something was added. After a failed allocation `failed` stays set and further calls do
+ * nothing. */
+typedef struct nt__text {
+    char *data;
+    size_t length, capacity;
+    bool failed;
+} nt__text;
+void nt__text_add(nt__text *text, const char *format, ...) NT__PRINTF(2, 3);
+void nt__text_addv(nt__text *text, const char *format, va_list arguments) NT__PRINTF(2, 0);
+void nt__text_put(nt__text *text, const char *bytes, size_t length);
+void nt__text_free(nt__text *text);
+
+/* Whether the bytes are well-formed UTF-8. */
+bool nt__is_utf8(const char *bytes, size_t length);
+
+/* ---- content hashes --------------------------------------------------------------------------------------------- */
+
+/* 128 bits of XXH3. */
+typedef struct nt__hash {
+    uint64_t low, high;
+} nt__hash;
+nt__hash nt__hash_bytes(const void *data, size_t length);
+bool nt__hash_equal(nt__hash a, nt__hash b);
+/* 32 lower-case hexadecimal digits and a NUL. */
+void nt__hash_hex(nt__hash hash, char out[33]);
+
+/* ---- time, files ------------------------------------------------------------------------------------------------ */
+
+double nt__seconds(void); /* monotonic */
+/* Whole file into memory, NUL-terminated (the NUL is not counted). */
+nt_status nt__read_file(const char *path, char **data, size_t *length);
+/* Writes beside the target, syncs, renames: a reader sees the old file or the new one, whole. */
+nt_status nt__write_file(const char *path, const void *data, size_t length);
+/* The same for content that lies in several places. */
+typedef struct nt__piece {
+    const void *data;
+    size_t length;
+} nt__piece;
+nt_status nt__write_file_pieces(const char *path, const nt__piece *pieces, size_t count);
+bool nt__is_folder(const char *path);
+/* Makes a folder and its parents. */
+nt_status nt__make_folder(const char *path);
+
+#endif

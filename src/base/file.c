@@ -1,0 +1,179 @@
+/* The clock, and whole files: read at once, written so that a reader never sees half of one.
+ * Not here: what the bytes mean.
+ */
+#include "base/base.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+double nt__seconds(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
+/* "cannot <action> '<path>': <what the system says>", from errno. */
+static nt_status fail_from_errno(const char *action, const char *path) {
+    int error = errno;
+    nt_status status = error == ENOENT || error == ENOTDIR ? NT_NOT_FOUND : NT_IO;
+    return nt__fail(status, "cannot %s '%s': %s", action, path, strerror(error));
+}
+
+/* ---- reading ---------------------------------------------------------------------------------------------------- */
+
+/* The size the system states is only a first guess: pipes state none, and a file may grow. */
+static size_t stated_size(int file) {
+    struct stat info;
+    return fstat(file, &info) == 0 && info.st_size > 0 ? (size_t)info.st_size : 0;
+}
+
+static ssize_t read_some(int file, char *to, size_t room) {
+    ssize_t got;
+    do got = read(file, to, room);
+    while (got < 0 && errno == EINTR);
+    return got;
+}
+
+static nt_status read_all(int file, const char *path, char **data, size_t *length) {
+    size_t capacity = stated_size(file) + 2; /* one byte for the NUL, one to see the end in the first round */
+    size_t used = 0;
+    *data = nt__alloc(capacity, 1);
+    while (*data && NT__GROW(*data, used + 1, capacity)) {
+        ssize_t got = read_some(file, *data + used, capacity - used - 1);
+        if (got < 0) return fail_from_errno("read", path);
+        if (got == 0) {
+            (*data)[used] = 0;
+            *length = used;
+            return NT_OK;
+        }
+        used += (size_t)got;
+    }
+    return nt__fail_in(NT_OUT_OF_MEMORY, "reading '%s'", path);
+}
+
+nt_status nt__read_file(const char *path, char **data, size_t *length) {
+    *data = NULL;
+    *length = 0;
+    int file = open(path, O_RDONLY | O_CLOEXEC);
+    if (file < 0) return fail_from_errno("open", path);
+    nt_status status = read_all(file, path, data, length);
+    close(file);
+    if (status == NT_OK) return NT_OK;
+    nt__free(*data);
+    *data = NULL;
+    return status;
+}
+
+/* ---- writing ---------------------------------------------------------------------------------------------------- */
+
+/* Process, counter and time make the name unique, also between machines that share the folder. */
+static char *name_beside(const char *path) {
+    static atomic_uint counter;
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return nt__sprintf("%s.%ld-%u-%ld.tmp", path, (long)getpid(), atomic_fetch_add(&counter, 1), now.tv_nsec);
+}
+
+static bool write_all(int file, const char *bytes, size_t length) {
+    while (length > 0) {
+        ssize_t put = write(file, bytes, length);
+        if (put < 0 && errno == EINTR) continue;
+        if (put < 0) return false;
+        bytes += put;
+        length -= (size_t)put;
+    }
+    return true;
+}
+
+/* Fills, syncs and closes `file`; closes it also when something fails. */
+static bool fill_file(int file, const nt__piece *pieces, size_t count) {
+    bool good = true;
+    for (size_t i = 0; good && i < count; i++) good = write_all(file, pieces[i].data, pieces[i].length);
+    good = good && fsync(file) == 0;
+    int error = errno;
+    bool closed = close(file) == 0;
+    if (!good) errno = error;
+    return good && closed;
+}
+
+/* Makes the new name survive a power failure. Some file systems cannot sync a folder and say EINVAL: nothing more can
+ * be done on those. */
+static bool sync_folder(const char *folder) {
+    int file = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (file < 0) return false;
+    bool good = fsync(file) == 0 || errno == EINVAL;
+    int error = errno;
+    close(file);
+    errno = error;
+    return good;
+}
+
+/* The folder a path lies in: "." for a bare name. */
+static char *folder_of(const char *path) {
+    const char *slash = strrchr(path, '/');
+    if (!slash) return nt__strdup(".");
+    return slash == path ? nt__strdup("/") : nt__sprintf("%.*s", (int)(slash - path), path);
+}
+
+static nt_status write_beside(const char *path, const char *folder, const char *beside, const nt__piece *pieces,
+                              size_t count) {
+    int file = open(beside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (file < 0) return fail_from_errno("create", beside);
+    nt_status status = fill_file(file, pieces, count) ? NT_OK : fail_from_errno("write", beside);
+    if (status == NT_OK && rename(beside, path) != 0) status = fail_from_errno("rename the finished file to", path);
+    if (status != NT_OK) {
+        unlink(beside);
+        return status;
+    }
+    return sync_folder(folder) ? NT_OK : fail_from_errno("sync the folder after a write to it,", folder);
+}
+
+nt_status nt__write_file_pieces(const char *path, const nt__piece *pieces, size_t count) {
+    char *folder = folder_of(path);
+    char *beside = folder ? name_beside(path) : NULL;
+    nt_status status = beside ? write_beside(path, folder, beside, pieces, count) : NT_OUT_OF_MEMORY;
+    nt__free(beside);
+    nt__free(folder);
+    return status == NT_OK ? NT_OK : nt__fail_in(status, "writing '%s'", path);
+}
+
+nt_status nt__write_file(const char *path, const void *data, size_t length) {
+    return nt__write_file_pieces(path, &(nt__piece){data, length}, 1);
+}
+
+/* ---- folders ---------------------------------------------------------------------------------------------------- */
+
+bool nt__is_folder(const char *path) {
+    struct stat info;
+    return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
+}
+
+/* Another process may make the same folder at the same time: what counts is that it is there afterwards. */
+static nt_status make_one_folder(const char *path) {
+    if (mkdir(path, 0777) == 0) return NT_OK;
+    int error = errno;
+    if (nt__is_folder(path)) return NT_OK;
+    errno = error;
+    return fail_from_errno("make the folder", path);
+}
+
+nt_status nt__make_folder(const char *path) {
+    char *part = nt__strdup(path);
+    if (!part) return NT_OUT_OF_MEMORY;
+    nt_status status = NT_OK;
+    for (char *at = part; *at && status == NT_OK; at++) {
+        if (*at != '/' || at == part) continue;
+        *at = 0;
+        status = make_one_folder(part);
+        *at = '/';
+    }
+    if (status == NT_OK) status = make_one_folder(part);
+    nt__free(part);
+    return status;
+}

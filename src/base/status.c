@@ -1,0 +1,105 @@
+/* Failures and their messages, and the lines meant for a person.
+ * Not here: deciding what a message says; whoever finds the failure writes it.
+ */
+#include "base/base.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { MESSAGE_SIZE = 4096 };
+
+/* Of a fixed size, so that reporting that memory is short allocates nothing. */
+static _Thread_local char message[MESSAGE_SIZE];
+
+/* Formats into out[size]. Text that does not fit ends in "...", cut between two UTF-8 characters. */
+static NT__PRINTF(3, 0) void format_cut(char *out, size_t size, const char *format, va_list arguments) {
+    static const char mark[] = "...";
+    int length = vsnprintf(out, size, format, arguments);
+    if (length < 0) {
+        snprintf(out, size, "%s (this text could not be formatted)", format);
+        return;
+    }
+    if ((size_t)length < size) return;
+    size_t cut = size - sizeof mark;
+    while (cut > 0 && ((unsigned char)out[cut] & 0xC0) == 0x80) cut--;
+    memcpy(out + cut, mark, sizeof mark);
+}
+
+/* The text is built aside first: an argument may be the present message. */
+nt_status nt__fail(nt_status status, const char *format, ...) {
+    char text[MESSAGE_SIZE];
+    va_list arguments;
+    va_start(arguments, format);
+    format_cut(text, sizeof text, format, arguments);
+    va_end(arguments);
+    memcpy(message, text, strlen(text) + 1);
+    return status;
+}
+
+nt_status nt__fail_in(nt_status status, const char *format, ...) {
+    char where[MESSAGE_SIZE];
+    va_list arguments;
+    va_start(arguments, format);
+    format_cut(where, sizeof where, format, arguments);
+    va_end(arguments);
+    return nt__fail(status, "%s: %s", where, message);
+}
+
+const char *nt_error_message(void) {
+    return message;
+}
+
+const char *nt_status_name(nt_status status) {
+    static const char *const names[] = {
+        [NT_OK] = "ok",
+        [NT_INVALID] = "invalid",
+        [NT_NOT_FOUND] = "not found",
+        [NT_IO] = "input or output",
+        [NT_OUT_OF_MEMORY] = "out of memory",
+        [NT_ENGINE] = "engine",
+        [NT_DIVERGED] = "diverged",
+        [NT_INTERRUPTED] = "interrupted",
+    };
+    size_t index = (size_t)status;
+    return index < sizeof names / sizeof *names ? names[index] : "unknown status";
+}
+
+/* ---- notices ---------------------------------------------------------------------------------------------------- */
+
+static void notice_to_standard_error(const char *line, void *context) {
+    (void)context;
+    fprintf(stderr, "%s\n", line);
+}
+
+/* Function and context change together, and any thread may send a line. */
+static struct {
+    pthread_mutex_t lock;
+    nt_notice_function function;
+    void *context;
+} notice = {PTHREAD_MUTEX_INITIALIZER, notice_to_standard_error, NULL};
+
+nt_notice_function nt_set_notice(nt_notice_function function, void *context) {
+    pthread_mutex_lock(&notice.lock);
+    nt_notice_function previous = notice.function;
+    notice.function = function;
+    notice.context = context;
+    pthread_mutex_unlock(&notice.lock);
+    return previous;
+}
+
+/* The function runs outside the lock, so that it may call nt_set_notice. */
+void nt__notice(const char *format, ...) {
+    pthread_mutex_lock(&notice.lock);
+    nt_notice_function function = notice.function;
+    void *context = notice.context;
+    pthread_mutex_unlock(&notice.lock);
+    if (!function) return;
+
+    char line[MESSAGE_SIZE];
+    va_list arguments;
+    va_start(arguments, format);
+    format_cut(line, sizeof line, format, arguments);
+    va_end(arguments);
+    function(line, context);
+}

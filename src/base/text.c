@@ -1,0 +1,144 @@
+/* Text: copies, formatted text of any length, text under construction, the check of UTF-8.
+ * Not here: messages of failures, which never allocate (status.c).
+ */
+#include "base/base.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ---- copies and formatted text ---------------------------------------------------------------------------------- */
+
+/* Bytes of the formatted text with its NUL; 0 with a message when it cannot be formatted. */
+static NT__PRINTF(1, 0) size_t formatted_size(const char *format, va_list arguments) {
+    va_list copy;
+    va_copy(copy, arguments);
+    int length = vsnprintf(NULL, 0, format, copy);
+    va_end(copy);
+    if (length >= 0) return (size_t)length + 1;
+    nt__fail(NT_INVALID, "text of the form \"%s\" could not be formatted: it is longer than 2 GiB or not valid",
+             format);
+    return 0;
+}
+
+/* `arena` NULL: a block of its own. */
+static void *place(nt__arena *arena, size_t bytes) {
+    return arena ? nt__arena_alloc(arena, 1, bytes) : nt__alloc(1, bytes);
+}
+
+static char *copy_text(nt__arena *arena, const char *text) {
+    size_t size = strlen(text) + 1;
+    char *copy = place(arena, size);
+    return copy ? memcpy(copy, text, size) : NULL;
+}
+
+static NT__PRINTF(2, 0) char *format_text(nt__arena *arena, const char *format, va_list arguments) {
+    size_t size = formatted_size(format, arguments);
+    char *text = size ? place(arena, size) : NULL;
+    if (text) vsnprintf(text, size, format, arguments);
+    return text;
+}
+
+char *nt__strdup(const char *text) {
+    return copy_text(NULL, text);
+}
+
+char *nt__arena_strdup(nt__arena *arena, const char *text) {
+    return copy_text(arena, text);
+}
+
+char *nt__sprintf(const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    char *text = format_text(NULL, format, arguments);
+    va_end(arguments);
+    return text;
+}
+
+char *nt__arena_sprintf(nt__arena *arena, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    char *text = format_text(arena, format, arguments);
+    va_end(arguments);
+    return text;
+}
+
+/* ---- text under construction ------------------------------------------------------------------------------------ */
+
+/* Makes room for `length` more bytes and the NUL. */
+static bool reserve(nt__text *text, size_t length) {
+    if (text->failed) return false;
+    if (length < text->capacity - text->length) return true;
+    size_t wanted = text->capacity < 64 ? 64 : text->capacity;
+    while (wanted - text->length <= length) {
+        if (__builtin_mul_overflow(wanted, 2, &wanted)) wanted = SIZE_MAX;
+        if (wanted == SIZE_MAX) break;
+    }
+    char *grown = nt__realloc(text->data, wanted, 1);
+    text->failed = !grown;
+    if (!grown) return false;
+    text->data = grown;
+    text->capacity = wanted;
+    return true;
+}
+
+void nt__text_put(nt__text *text, const char *bytes, size_t length) {
+    if (!reserve(text, length)) return;
+    if (length) memcpy(text->data + text->length, bytes, length);
+    text->length += length;
+    text->data[text->length] = 0;
+}
+
+void nt__text_addv(nt__text *text, const char *format, va_list arguments) {
+    if (text->failed) return;
+    size_t size = formatted_size(format, arguments);
+    if (!size) text->failed = true;
+    if (!size || !reserve(text, size - 1)) return;
+    vsnprintf(text->data + text->length, size, format, arguments);
+    text->length += size - 1;
+}
+
+void nt__text_add(nt__text *text, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    nt__text_addv(text, format, arguments);
+    va_end(arguments);
+}
+
+void nt__text_free(nt__text *text) {
+    nt__free(text->data);
+    *text = (nt__text){0};
+}
+
+/* ---- UTF-8 ------------------------------------------------------------------------------------------------------ */
+
+/* Table 3-7 of the Unicode standard: the first byte, the second byte, the number of bytes; later bytes are 80 to BF. */
+static const struct {
+    unsigned char first_from, first_to, second_from, second_to, length;
+} utf8_forms[] = {
+    {0x00, 0x7F, 0x00, 0x00, 1}, {0xC2, 0xDF, 0x80, 0xBF, 2}, {0xE0, 0xE0, 0xA0, 0xBF, 3},
+    {0xE1, 0xEC, 0x80, 0xBF, 3}, {0xED, 0xED, 0x80, 0x9F, 3}, {0xEE, 0xEF, 0x80, 0xBF, 3},
+    {0xF0, 0xF0, 0x90, 0xBF, 4}, {0xF1, 0xF3, 0x80, 0xBF, 4}, {0xF4, 0xF4, 0x80, 0x8F, 4},
+};
+
+/* Bytes of the character at `at`, of which `left` may be read; 0 when there is none. */
+static size_t utf8_character(const unsigned char *at, size_t left) {
+    size_t form = 0, forms = sizeof utf8_forms / sizeof *utf8_forms;
+    while (form < forms && (at[0] < utf8_forms[form].first_from || at[0] > utf8_forms[form].first_to)) form++;
+    if (form == forms || utf8_forms[form].length > left) return 0;
+    size_t length = utf8_forms[form].length;
+    if (length > 1 && (at[1] < utf8_forms[form].second_from || at[1] > utf8_forms[form].second_to)) return 0;
+    for (size_t i = 2; i < length; i++)
+        if (at[i] < 0x80 || at[i] > 0xBF) return 0;
+    return length;
+}
+
+bool nt__is_utf8(const char *bytes, size_t length) {
+    const unsigned char *at = (const unsigned char *)bytes;
+    while (length > 0) {
+        size_t taken = utf8_character(at, length);
+        if (taken == 0) return false;
+        at += taken;
+        length -= taken;
+    }
+    return true;
+}

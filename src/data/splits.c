@@ -1,0 +1,337 @@
+/* Splits: named sets of named arrays that have their samples along axis 0, and what is checked about them.
+ * Not here: the order of a pass and its batches (stream.c); what training needs of a split.
+ */
+#include "data/data_internal.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+struct nt_data {
+    nt__arena arena;    /* splits, names, lists of names */
+    nt__split **splits; /* pointers, so that a split stays where it is when the list grows */
+    size_t count, capacity;
+    const char *names; /* "train, val"; NULL without a split */
+    nt__kept_error error;
+};
+
+/* ---- making and finding ----------------------------------------------------------------------------------------- */
+
+nt_data *nt__data_new(void) {
+    return nt__alloc(1, sizeof(nt_data));
+}
+
+static void free_fields(nt__split *split) {
+    for (size_t i = 0; i < split->field_count; i++) nt_array_free(split->fields[i].array);
+    nt__free(split->fields);
+}
+
+void nt__data_free(nt_data *data) {
+    if (!data) return;
+    for (size_t i = 0; i < data->count; i++) free_fields(data->splits[i]);
+    nt__free(data->splits);
+    nt__arena_free(&data->arena);
+    nt__free(data);
+}
+
+size_t nt__data_split_count(const nt_data *data) {
+    return data->count;
+}
+
+const nt__split *nt__data_split_at(const nt_data *data, size_t index) {
+    return data->splits[index];
+}
+
+static nt__split *find_split(const nt_data *data, const char *name) {
+    for (size_t i = 0; i < data->count; i++) {
+        if (strcmp(data->splits[i]->name, name) == 0) return data->splits[i];
+    }
+    return NULL;
+}
+
+const nt__split *nt__data_split_find(const nt_data *data, const char *name) {
+    return find_split(data, name);
+}
+
+const char *nt__data_split_names(nt_data *data) {
+    return data->names ? data->names : "none";
+}
+
+const nt__split_field *nt__split_field_find(const nt__split *split, const char *field) {
+    for (size_t i = 0; i < split->field_count; i++) {
+        if (strcmp(split->fields[i].name, field) == 0) return &split->fields[i];
+    }
+    return NULL;
+}
+
+/* ---- declaring a split ------------------------------------------------------------------------------------------ */
+
+static nt_status check_name(const char *what, const char *name) {
+    if (name && *name) return NT_OK;
+    return nt__fail(NT_INVALID, "a %s without a name (%s): give it one", what, name ? "an empty text" : "NULL");
+}
+
+static nt_status check_options(const char *name, const nt_split_options *options) {
+    if (options->batch < 1)
+        return nt__fail(NT_INVALID, "split '%s': batch is %" PRId64 ", it must be at least 1: set .batch", name,
+                        options->batch);
+    if (options->first < 0 || options->limit < 0)
+        return nt__fail(NT_INVALID,
+                        "split '%s': first is %" PRId64 " and limit is %" PRId64 ", neither may be negative", name,
+                        options->first, options->limit);
+    if (options->limit && options->limit <= options->first)
+        return nt__fail(NT_INVALID,
+                        "split '%s': first is %" PRId64 " and limit is %" PRId64
+                        ": the rows first <= row < limit are none; limit must be above first, or 0 for all rows",
+                        name, options->first, options->limit);
+    return NT_OK;
+}
+
+/* The list of names with one more; NULL when memory is short. */
+static const char *add_name(nt_data *data, const char *names, const char *name) {
+    return names ? nt__arena_sprintf(&data->arena, "%s, %s", names, name) : nt__arena_strdup(&data->arena, name);
+}
+
+static nt_status append_split(nt_data *data, const char *name, const nt_split_options *options) {
+    nt__split *split = nt__arena_alloc(&data->arena, 1, sizeof *split);
+    const char *copy = split ? nt__arena_strdup(&data->arena, name) : NULL;
+    const char *names = copy ? add_name(data, data->names, name) : NULL;
+    if (!names || !NT__GROW(data->splits, data->count, data->capacity)) return NT_OUT_OF_MEMORY;
+    *split = (nt__split){.name = copy, .options = *options, .field_names = "none"};
+    data->splits[data->count++] = split;
+    data->names = names;
+    return NT_OK;
+}
+
+static nt_status add_split(nt_data *data, const char *name, const nt_split_options *options) {
+    nt_status status = check_name("split", name);
+    if (status == NT_OK) status = check_options(name, options);
+    if (status != NT_OK) return status;
+    if (find_split(data, name))
+        return nt__fail(NT_INVALID, "split '%s' is there already: declare each split once, with a name of its own",
+                        name);
+    status = append_split(data, name, options);
+    return status == NT_OK ? NT_OK : nt__fail_in(status, "split '%s'", name);
+}
+
+nt_status nt_split_with(nt_data *data, const char *name, nt_split_options options) {
+    nt_status status = nt_data_status(data);
+    return status == NT_OK ? nt__error_keep(&data->error, add_split(data, name, &options)) : status;
+}
+
+nt_status nt_data_status(nt_data *data) {
+    return data ? nt__error_raise(&data->error)
+                : nt__fail(NT_INVALID, "no data (NULL): pass what build_data was given");
+}
+
+/* ---- adding a field --------------------------------------------------------------------------------------------- */
+
+static int64_t array_rows(const nt_array *array) {
+    return array->shape.dims[0];
+}
+
+/* The thread's message is that of the call which could not make the array. */
+static nt_status check_array(const nt_array *array) {
+    if (!array && !*nt_error_message()) return nt__fail(NT_INVALID, "the array is NULL");
+    if (!array) return NT_INVALID;
+    if (array->shape.rank > 0) return NT_OK;
+    return nt__fail(NT_INVALID, "the array has no axes: axis 0 must count the samples");
+}
+
+static nt_status check_rows(const nt__split *split, const nt_array *array) {
+    int64_t first = split->options.first, limit = split->options.limit, rows = array_rows(array);
+    if (first < rows && limit <= rows) return NT_OK;
+    if (limit)
+        return nt__fail(NT_INVALID,
+                        "the split has the rows %" PRId64 " <= row < %" PRId64 ", the array has only %" PRId64 " rows",
+                        first, limit, rows);
+    return nt__fail(NT_INVALID, "the split has the rows from %" PRId64 " on, the array has only %" PRId64 " rows",
+                    first, rows);
+}
+
+static nt_status check_same_rows(const nt__split *split, const nt_array *array) {
+    if (split->field_count == 0 || array_rows(split->fields[0].array) == array_rows(array)) return NT_OK;
+    return nt__fail(NT_INVALID,
+                    "%" PRId64 " rows, but field '%s' has %" PRId64 ": all fields of a split must have the same number",
+                    array_rows(array), split->fields[0].name, array_rows(split->fields[0].array));
+}
+
+static nt_status check_batch_bytes(const nt__split *split, const nt__split_field *field) {
+    size_t bytes;
+    char text[NT__TYPE_TEXT];
+    nt__type type = nt__split_field_type(split, field);
+    if (nt__type_bytes(type, &bytes)) return NT_OK;
+    return nt__fail(NT_INVALID, "a batch would be %s, more bytes than memory can hold: choose a smaller batch",
+                    nt__type_text(type, text));
+}
+
+static nt_status check_field(const nt__split *split, const char *name, nt_array *array) {
+    if (nt__split_field_find(split, name))
+        return nt__fail(NT_INVALID, "the field is there already: add each field once, under a name of its own");
+    nt_status status = check_same_rows(split, array);
+    if (status == NT_OK) status = check_rows(split, array);
+    return status == NT_OK ? check_batch_bytes(split, &(nt__split_field){name, array}) : status;
+}
+
+static nt_status append_field(nt_data *data, nt__split *split, const char *name, nt_array *array) {
+    const char *copy = nt__arena_strdup(&data->arena, name);
+    const char *names = copy ? add_name(data, split->field_count ? split->field_names : NULL, name) : NULL;
+    if (!names || !NT__GROW(split->fields, split->field_count, split->field_capacity)) return NT_OUT_OF_MEMORY;
+    int64_t limit = split->options.limit ? split->options.limit : array_rows(array);
+    split->rows = limit - split->options.first;
+    split->fields[split->field_count++] = (nt__split_field){copy, array};
+    split->field_names = names;
+    return NT_OK;
+}
+
+static nt_status add_to_split(nt_data *data, const char *split_name, const char *name, nt_array *array) {
+    nt__split *split = find_split(data, split_name);
+    if (!split)
+        return nt__fail(NT_NOT_FOUND, "there is no split '%s', there are: %s; declare it with nt_split first",
+                        split_name, nt__data_split_names(data));
+    nt_status status = check_field(split, name, array);
+    return status == NT_OK ? append_field(data, split, name, array) : status;
+}
+
+/* The array comes first: when it is NULL, the thread's message is about it and must not be lost to another. */
+static nt_status add_field(nt_data *data, const char *split, const char *field, nt_array *array) {
+    nt_status status = check_array(array);
+    if (status == NT_OK) status = check_name("split", split);
+    if (status == NT_OK) status = check_name("field", field);
+    if (status == NT_OK) status = add_to_split(data, split, field, array);
+    if (status == NT_OK) return NT_OK;
+    return nt__fail_in(status, "split '%s', field '%s'", split ? split : "NULL", field ? field : "NULL");
+}
+
+nt_status nt_split_field(nt_data *data, const char *split, const char *field, nt_array *array) {
+    nt_status status = nt_data_status(data);
+    if (status == NT_OK) status = nt__error_keep(&data->error, add_field(data, split, field, array));
+    if (status != NT_OK) nt_array_free(array);
+    return status;
+}
+
+/* ---- checks over all splits ------------------------------------------------------------------------------------- */
+
+/* Type and shape of one sample. */
+static nt__type sample_type(const nt__split_field *field) {
+    nt_shape whole = field->array->shape;
+    nt_shape shape = {.rank = whole.rank - 1};
+    memcpy(shape.dims, whole.dims + 1, (size_t)shape.rank * sizeof *shape.dims);
+    return (nt__type){field->array->dtype, shape};
+}
+
+static nt_status check_size(const nt__split *split) {
+    if (split->field_count == 0)
+        return nt__fail(NT_INVALID, "split '%s' has no field: add its arrays with nt_split_field", split->name);
+    if (nt__split_batches(split) == 0)
+        return nt__fail(NT_INVALID,
+                        "split '%s' has %" PRId64 " rows, batches of %" PRId64
+                        " and drop_last: no batch is left; make .batch smaller or keep the short one",
+                        split->name, split->rows, split->options.batch);
+    if (split->options.shuffle && split->rows > UINT32_MAX)
+        return nt__fail(NT_INVALID, "split '%s' has %" PRId64 " rows: at most %" PRIu32 " can be shuffled", split->name,
+                        split->rows, UINT32_MAX);
+    return NT_OK;
+}
+
+/* The field of one split against the other split. */
+static nt_status compare_field(const nt__split *split, const nt__split_field *field, const nt__split *other) {
+    char text[NT__TYPE_TEXT], other_text[NT__TYPE_TEXT];
+    const nt__split_field *twin = nt__split_field_find(other, field->name);
+    if (!twin)
+        return nt__fail(NT_INVALID, "split '%s' has a field '%s', split '%s' has not (it has: %s): give all the same",
+                        split->name, field->name, other->name, other->field_names);
+    nt__type sample = sample_type(field), twin_sample = sample_type(twin);
+    if (nt__type_equal(sample, twin_sample)) return NT_OK;
+    return nt__fail(NT_INVALID, "field '%s' has samples %s in split '%s' and %s in split '%s': they must be the same",
+                    field->name, nt__type_text(sample, text), split->name, nt__type_text(twin_sample, other_text),
+                    other->name);
+}
+
+static nt_status compare_fields(const nt__split *split, const nt__split *other) {
+    nt_status status = NT_OK;
+    for (size_t i = 0; status == NT_OK && i < split->field_count; i++)
+        status = compare_field(split, &split->fields[i], other);
+    return status;
+}
+
+static nt_status check_split(const nt__split *split, const nt__split *first) {
+    nt_status status = check_size(split);
+    if (status == NT_OK) status = compare_fields(first, split);
+    return status == NT_OK ? compare_fields(split, first) : status;
+}
+
+nt_status nt__data_check(nt_data *data) {
+    nt_status status = nt_data_status(data);
+    for (size_t i = 0; status == NT_OK && i < data->count; i++) status = check_split(data->splits[i], data->splits[0]);
+    return status;
+}
+
+/* ---- asking a split --------------------------------------------------------------------------------------------- */
+
+int64_t nt__split_batches(const nt__split *split) {
+    int64_t batch = split->options.batch;
+    return split->rows / batch + (split->rows % batch > 0 && !split->options.drop_last);
+}
+
+nt__type nt__split_field_type(const nt__split *split, const nt__split_field *field) {
+    nt__type type = {field->array->dtype, field->array->shape};
+    type.shape.dims[0] = split->options.batch;
+    return type;
+}
+
+/* Numbers beyond 2^53 are rounded on the way to double, but stay on their side of bounds that are not. */
+static nt_status check_row_range(const nt__split *split, const nt__split_field *field, int64_t row, int64_t low,
+                                 int64_t limit) {
+    nt_dtype dtype = field->array->dtype;
+    size_t size = nt_dtype_size(dtype), bytes = nt__field_row_bytes(field);
+    const char *at = nt__split_row(split, field, row);
+    for (size_t offset = 0; offset < bytes; offset += size) {
+        double value = nt__element_get(dtype, at + offset);
+        if (value >= (double)low && value < (double)limit) continue;
+        return nt__fail(NT_INVALID, "row %" PRId64 ": %.0f is not in %" PRId64 "..%" PRId64, split->options.first + row,
+                        value, low, limit - 1);
+    }
+    return NT_OK;
+}
+
+static nt_status check_range(const nt__split *split, const nt__split_field *field, int64_t low, int64_t limit) {
+    if (nt_dtype_is_float(field->array->dtype))
+        return nt__fail(NT_INVALID, "elements are %s, they must be integers in %" PRId64 "..%" PRId64,
+                        nt_dtype_name(field->array->dtype), low, limit - 1);
+    nt_status status = NT_OK;
+    for (int64_t row = 0; status == NT_OK && row < split->rows; row++)
+        status = check_row_range(split, field, row, low, limit);
+    return status;
+}
+
+nt_status nt__split_check_range(const nt__split *split, const char *field, int64_t low, int64_t limit) {
+    const nt__split_field *found = nt__split_field_find(split, field);
+    if (!found)
+        return nt__fail(NT_NOT_FOUND, "split '%s' has no field '%s', it has: %s", split->name, field,
+                        split->field_names);
+    nt_status status = check_range(split, found, low, limit);
+    return status == NT_OK ? NT_OK : nt__fail_in(status, "split '%s', field '%s'", split->name, field);
+}
+
+/* ---- rows ------------------------------------------------------------------------------------------------------- */
+
+/* An array of a split has rows: one without any is refused. */
+size_t nt__field_row_bytes(const nt__split_field *field) {
+    return field->array->bytes / (size_t)array_rows(field->array);
+}
+
+char *nt__split_row(const nt__split *split, const nt__split_field *field, int64_t row) {
+    char *data = field->array->data;
+    return data + (size_t)(split->options.first + row) * nt__field_row_bytes(field);
+}
+
+void nt__rows_gather(const nt__split *split, const nt__split_field *field, const nt__rows *rows, void *out) {
+    size_t bytes = nt__field_row_bytes(field);
+    char *to = out;
+    if (!rows->order) {
+        memcpy(to, nt__split_row(split, field, rows->first), (size_t)rows->count * bytes);
+        return;
+    }
+    for (int64_t i = 0; i < rows->count; i++, to += bytes)
+        memcpy(to, nt__split_row(split, field, rows->order[i]), bytes);
+}

@@ -1,0 +1,79 @@
+/* Whether the definition of an experiment is right: what the compiler cannot see.
+ * Not here: whether values of fields make sense.
+ */
+#include "experiment/experiment.h"
+
+#include <string.h>
+
+static nt_status check_hooks(const nt_experiment *experiment) {
+    const struct {
+        const char *name, *what;
+        bool defined;
+    } required[] = {
+        {"build_data", "it fills the splits", experiment->hooks.build_data != NULL},
+        {"forward", "it is the model", experiment->hooks.forward != NULL},
+    };
+    for (size_t i = 0; i < sizeof required / sizeof *required; i++) {
+        const char *name = required[i].name;
+        if (required[i].defined) continue;
+        return nt__fail(NT_INVALID, "experiment %s (%s) has no %s hook, and %s: write .%s = %s in its NT_DEFINE",
+                        experiment->name, experiment->file, name, required[i].what, name, name);
+    }
+    return NT_OK;
+}
+
+static nt_status check_device_fields(const nt_experiment *experiment) {
+    for (size_t i = 0; i < experiment->field_count; i++) {
+        const nt_field_info *field = &experiment->fields[i];
+        if (field->marker != NT_DEVICE || field->type != NT_FIELD_STRING) continue;
+        return nt__fail(NT_INVALID,
+                        "experiment %s (%s): the field %s is a string marked DEVICE, and text cannot be an input of a "
+                        "program: make it FIELD (host code only) or GRAPH_CONST (a constant of the program)",
+                        experiment->name, experiment->file, field->name);
+    }
+    return NT_OK;
+}
+
+/* Fields that only steer the run. Traced code has no use for them, and as GraphConst each value would be another
+ * program. */
+static bool is_for_the_run(const nt_field_info *field) {
+    static const char *const names[] = {"seed", "max_epochs", "run_dir"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(field->name, names[i]) == 0) return true;
+    return false;
+}
+
+static nt_status report_run_fields(const nt_experiment *experiment, const char *names, bool has_seed) {
+    return nt__fail(NT_INVALID,
+                    "experiment %s (%s): these fields steer the run and must not be marked GRAPH_CONST: %s. Leave each "
+                    "a FIELD%s",
+                    experiment->name, experiment->file, names,
+                    has_seed ? "; with seed as a constant of the programs, a sweep over seeds would recompile for each "
+                               "one"
+                             : "");
+}
+
+static nt_status check_run_fields(const nt_experiment *experiment) {
+    nt__text names = {0};
+    bool has_seed = false;
+    for (size_t i = 0; i < experiment->field_count; i++) {
+        const nt_field_info *field = &experiment->fields[i];
+        if (field->marker != NT_GRAPH_CONST || !is_for_the_run(field)) continue;
+        nt__text_add(&names, "%s%s", names.length ? ", " : "", field->name);
+        has_seed |= strcmp(field->name, "seed") == 0;
+    }
+    nt_status status = NT_OK;
+    if (names.failed)
+        status = NT_OUT_OF_MEMORY;
+    else if (names.length)
+        status = report_run_fields(experiment, names.data, has_seed);
+    nt__text_free(&names);
+    return status;
+}
+
+nt_status nt__experiment_check(const nt_experiment *experiment) {
+    nt_status status = check_hooks(experiment);
+    if (status == NT_OK) status = check_device_fields(experiment);
+    if (status == NT_OK) status = check_run_fields(experiment);
+    return status;
+}

@@ -1,0 +1,30 @@
+/* Experiments at run time: the registry, and fields read from text and written as text.
+ * Not here: data, devices, training.
+ */
+#ifndef NT_EXPERIMENT_EXPERIMENT_H
+#define NT_EXPERIMENT_EXPERIMENT_H
+
+#include "array/array.h"
+#include "nitro/experiment.h"
+
+const nt_field_info *nt__field_find(const nt_experiment *experiment, const char *name);
+/* Sets a field of the struct from text ("512", "1e-3", "true", any string). Strings are borrowed. The error names the
+ * field, its type, the text and an example of what is right; a number out of the type's range is an error too. */
+nt_status nt__field_parse(const nt_field_info *field, const char *text, void *fields);
+/* Adds the value as text: 256, 0.1, true, "path". */
+void nt__field_print(const nt_field_info *field, const void *fields, nt__text *out);
+/* A number of a field as a double (bool: 0 or 1); strings give 0. */
+double nt__field_number(const nt_field_info *field, const void *fields);
+/* Element type of a Device field; strings cannot be one. */
+nt_dtype nt__field_dtype(nt_field_type type);
+/* "bool", "int", "int64_t", "float", "double", "string": what messages and tables say. The declaration's own text has
+ * _Bool where a header makes bool a macro. */
+const char *nt__field_type_name(nt_field_type type);
+/* "Host", "Device", "GraphConst". */
+const char *nt__marker_name(nt_marker marker);
+
+/* The definition itself: hooks that must be there, Device strings, fields of the run marked GraphConst. The error names
+ * the experiment, its file and what to write. */
+nt_status nt__experiment_check(const nt_experiment *experiment);
+
+#endif

@@ -1,0 +1,412 @@
+/* Element-wise operations: arithmetic, functions, comparison, choice, conversion of type; broadcasting of their
+ * operands; constants. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "graph/node.h"
+
+/* ---- constants -------------------------------------------------------------------------------------------------- */
+
+/* Whether an integer or bool type has the value. The largest values of the 64-bit types are no doubles: in one, they
+ * are rounded up to the number that is one too large. */
+static bool is_value_of(nt_dtype dtype, double value) {
+    char element[8];
+    nt__element_set(dtype, element, value);
+    double too_large = dtype == NT_I64 ? 0x1p63 : dtype == NT_U64 ? 0x1p64 : INFINITY;
+    return nt__element_get(dtype, element) == value && value < too_large;
+}
+
+nt_tensor nt__filled(const char *what, nt__type type, double value, nt_site site) {
+    if (!nt__type_possible(what, site, type)) return nt__failed();
+    if (!nt_dtype_is_float(type.dtype) && !is_value_of(type.dtype, value))
+        return nt__trace_fail(site, what, "the number %.17g is not a value of %s; convert the tensor with nt_convert",
+                              value, nt_dtype_name(type.dtype));
+    void *element = nt__trace_alloc(site, what, 1, nt_dtype_size(type.dtype));
+    if (!element) return nt__failed();
+    nt__element_set(type.dtype, element, value);
+    return nt__emit(NT__OP_constant, site, type, 0, NULL, &(nt__attributes){.elements = element, .splat = true});
+}
+
+nt_tensor nt_full_at(nt_dtype dtype, nt_shape shape, double value, nt_site site) {
+    return nt__filled("full", (nt__type){dtype, shape}, value, site);
+}
+
+nt_tensor nt_constant_at(const nt_array *array, nt_site site) {
+    if (!array) return nt__trace_fail(site, "constant", "the array is NULL: was it not read or made?");
+    void *elements = nt__trace_alloc(site, "constant", 1, array->bytes);
+    if (!elements) return nt__failed();
+    if (array->bytes) memcpy(elements, array->data, array->bytes);
+    nt__attributes attributes = {.elements = elements, .splat = nt_shape_elements(array->shape) == 1};
+    return nt__emit(NT__OP_constant, site, (nt__type){array->dtype, array->shape}, 0, NULL, &attributes);
+}
+
+nt_tensor nt_iota_at(nt_dtype dtype, nt_shape shape, int axis, nt_site site) {
+    nt__type type = {dtype, shape};
+    nt__attributes attributes = {0};
+    bool right = nt__type_possible("iota", site, type) && nt__type_numeric("iota", site, type) &&
+                 nt__axis("iota", site, type, axis, &attributes.choice);
+    return right ? nt__emit(NT__OP_iota, site, type, 0, NULL, &attributes) : nt__failed();
+}
+
+/* ---- broadcasting ----------------------------------------------------------------------------------------------- */
+
+static bool refuse(const char *what, nt_site site, int count, const nt_tensor *operands, const char *why) {
+    char list[4 * NT__TYPE_TEXT] = "", type[NT__TYPE_TEXT];
+    size_t used = 0;
+    for (int i = 0; i < count; i++) {
+        const char *between = i == 0 ? "" : i == count - 1 ? " and " : ", ";
+        nt_tensor x = operands[i];
+        if (nt__is_number(x))
+            snprintf(type, sizeof type, "%g", x.number);
+        else
+            nt__type_text((nt__type){nt_dtype_of(x), nt_shape_of(x)}, type);
+        used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", between, type);
+    }
+    nt__trace_fail(site, what, "%s: %s", list, why);
+    return false;
+}
+
+/* The element type that all tensors among the operands have; f32 when all are numbers. */
+static bool common_dtype(const char *what, nt_site site, int count, const nt_tensor *operands, nt_dtype *out) {
+    bool found = false;
+    *out = NT_F32;
+    for (int i = 0; i < count; i++) {
+        if (nt__is_number(operands[i])) continue;
+        nt_dtype own = nt_dtype_of(operands[i]);
+        if (found && own != *out)
+            return refuse(what, site, count, operands, "element types differ; nt_convert makes them equal");
+        *out = own;
+        found = true;
+    }
+    return true;
+}
+
+/* Widens `common` to what it and `shape` broadcast to; false when two sizes differ and neither is 1. */
+static bool widen(nt_shape *common, nt_shape shape) {
+    nt_shape wide = common->rank > shape.rank ? *common : shape;
+    for (int i = 1; i <= common->rank && i <= shape.rank; i++) {
+        int64_t a = common->dims[common->rank - i], b = shape.dims[shape.rank - i];
+        if (a != b && a != 1 && b != 1) return false;
+        wide.dims[wide.rank - i] = a == 1 ? b : a;
+    }
+    *common = wide;
+    return true;
+}
+
+static bool common_shape(const char *what, nt_site site, int count, const nt_tensor *operands, nt_shape *out) {
+    *out = (nt_shape){0};
+    for (int i = 0; i < count; i++)
+        if (!nt__is_number(operands[i]) && !widen(out, nt_shape_of(operands[i])))
+            return refuse(what, site, count, operands,
+                          "the shapes do not broadcast: aligned at the last axis, sizes must be equal or 1");
+    return true;
+}
+
+static bool all_of_this_trace(const char *what, nt_site site, int count, const nt_tensor *operands) {
+    for (int i = 0; i < count; i++)
+        if (!nt__is_number(operands[i]) && !nt__node_of(operands[i], site, what)) return false;
+    return true;
+}
+
+/* Gives an operand the shape of `type`; a number becomes a constant of the type. */
+static nt_tensor bring_to(const char *what, nt_site site, nt__type type, nt_tensor x) {
+    return nt__is_number(x) ? nt__filled(what, type, x.number, site) : nt_broadcast_at(x, type.shape, site);
+}
+
+/* ---- shape rules ------------------------------------------------------------------------------------------------ */
+
+bool nt__shape_given(nt__node *node) {
+    (void)node;
+    return true;
+}
+
+bool nt__shape_same(nt__node *node) {
+    node->type = node->operands[0]->type;
+    return true;
+}
+
+static bool require(bool right, const char *what, nt_site site, const char *kind, nt__type type) {
+    char text[NT__TYPE_TEXT];
+    if (!right)
+        nt__trace_fail(site, what, "needs a %s tensor, got %s; nt_convert makes one", kind, nt__type_text(type, text));
+    return right;
+}
+
+bool nt__type_floating(const char *what, nt_site site, nt__type type) {
+    return require(nt_dtype_is_float(type.dtype), what, site, "floating", type);
+}
+
+bool nt__type_numeric(const char *what, nt_site site, nt__type type) {
+    return require(type.dtype != NT_BOOL, what, site, "floating or integer", type);
+}
+
+bool nt__shape_floating(nt__node *node) {
+    return nt__shape_same(node) && nt__type_floating(nt__operations[node->op].name, node->site, node->type);
+}
+
+bool nt__shape_numeric(nt__node *node) {
+    return nt__shape_same(node) && nt__type_numeric(nt__operations[node->op].name, node->site, node->type);
+}
+
+bool nt__shape_signed(nt__node *node) {
+    nt_dtype dtype = node->operands[0]->type.dtype;
+    bool has_sign = nt_dtype_is_float(dtype) || dtype == NT_I8 || dtype == NT_I16 || dtype == NT_I32 || dtype == NT_I64;
+    return nt__shape_same(node) &&
+           require(has_sign, nt__operations[node->op].name, node->site, "floating or signed integer", node->type);
+}
+
+bool nt__shape_compare(nt__node *node) {
+    node->type = (nt__type){NT_BOOL, node->operands[0]->type.shape};
+    return true;
+}
+
+bool nt__shape_where(nt__node *node) {
+    node->type = node->operands[1]->type;
+    return true;
+}
+
+/* ---- making ------------------------------------------------------------------------------------------------------ */
+
+static nt_tensor binary(nt__op op, nt_tensor a, nt_tensor b, nt_site site, const nt__attributes *attributes) {
+    const char *what = nt__operations[op].name;
+    nt_tensor operands[] = {a, b};
+    nt__type type;
+    if (!all_of_this_trace(what, site, 2, operands) || !common_dtype(what, site, 2, operands, &type.dtype) ||
+        !common_shape(what, site, 2, operands, &type.shape))
+        return nt__failed();
+    for (int i = 0; i < 2; i++) operands[i] = bring_to(what, site, type, operands[i]);
+    return nt__emit(op, site, type, 2, operands, attributes);
+}
+
+static nt_tensor unary(nt__op op, nt_tensor x, nt_site site) {
+    if (nt__is_number(x)) x = nt__filled(nt__operations[op].name, (nt__type){NT_F32, {0}}, x.number, site);
+    return nt__emit(op, site, (nt__type){0}, 1, &x, NULL);
+}
+
+#define BINARY(name)                                                   \
+    nt_tensor nt_##name##_at(nt_tensor a, nt_tensor b, nt_site site) { \
+        return binary(NT__OP_##name, a, b, site, NULL);                \
+    }
+BINARY(add)
+BINARY(sub)
+BINARY(mul)
+BINARY(div)
+BINARY(pow)
+
+/* The engine keeps a nan of the first operand of its maximum and minimum, and may lose one of the second. */
+static nt_tensor extreme(nt__op op, nt_tensor a, nt_tensor b, nt_site site) {
+    if (nt__is_number(a) && !nt__is_number(b)) return extreme(op, b, a, site);
+    nt_tensor y = binary(op, a, b, site, NULL);
+    bool may_be_nan = nt__is_number(b) ? isnan(b.number) : nt_dtype_is_float(nt_dtype_of(b));
+    return may_be_nan ? nt_where_at(nt_not_equal_at(b, b, site), b, y, site) : y;
+}
+
+nt_tensor nt_max_at(nt_tensor a, nt_tensor b, nt_site site) {
+    return extreme(NT__OP_max, a, b, site);
+}
+
+nt_tensor nt_min_at(nt_tensor a, nt_tensor b, nt_site site) {
+    return extreme(NT__OP_min, a, b, site);
+}
+
+#define UNARY(name)                                       \
+    nt_tensor nt_##name##_at(nt_tensor x, nt_site site) { \
+        return unary(NT__OP_##name, x, site);             \
+    }
+UNARY(neg)
+UNARY(abs)
+UNARY(sign)
+UNARY(exp)
+UNARY(expm1)
+UNARY(log)
+UNARY(log1p)
+UNARY(sqrt)
+UNARY(rsqrt)
+UNARY(tanh)
+UNARY(logistic)
+
+#define COMPARISON(name, direction)                                                        \
+    nt_tensor nt_##name##_at(nt_tensor a, nt_tensor b, nt_site site) {                     \
+        return binary(NT__OP_compare, a, b, site, &(nt__attributes){.choice = direction}); \
+    }
+COMPARISON(equal, NT__EQ)
+COMPARISON(not_equal, NT__NE)
+COMPARISON(less, NT__LT)
+COMPARISON(less_equal, NT__LE)
+COMPARISON(greater, NT__GT)
+COMPARISON(greater_equal, NT__GE)
+
+nt_tensor nt_square_at(nt_tensor x, nt_site site) {
+    return nt_mul_at(x, x, site);
+}
+
+nt_tensor nt_relu_at(nt_tensor x, nt_site site) {
+    return binary(NT__OP_relu, x, nt_tensor_number(0), site, NULL);
+}
+
+nt_tensor nt_where_at(nt_tensor which, nt_tensor a, nt_tensor b, nt_site site) {
+    nt_tensor operands[] = {which, a, b};
+    nt__type type;
+    const nt__node *node = nt__node_of(which, site, "where");
+    if (!node || !all_of_this_trace("where", site, 3, operands)) return nt__failed();
+    if (node->type.dtype != NT_BOOL) {
+        refuse("where", site, 3, operands, "the condition must be bool; a comparison makes one");
+        return nt__failed();
+    }
+    if (!common_dtype("where", site, 2, operands + 1, &type.dtype) ||
+        !common_shape("where", site, 3, operands, &type.shape))
+        return nt__failed();
+    for (int i = 0; i < 3; i++) operands[i] = bring_to("where", site, type, operands[i]);
+    return nt__emit(NT__OP_where, site, type, 3, operands, NULL);
+}
+
+nt_tensor nt_convert_at(nt_tensor x, nt_dtype dtype, nt_site site) {
+    if (nt__is_number(x)) return nt__filled("convert", (nt__type){dtype, {0}}, x.number, site);
+    const nt__node *node = nt__node_of(x, site, "convert");
+    if (!node) return nt__failed();
+    if (node->type.dtype == dtype) return x;
+    return nt__emit(NT__OP_convert, site, (nt__type){dtype, node->type.shape}, 1, &x, NULL);
+}
+
+nt_tensor nt_one_hot_at(nt_tensor labels, int64_t classes, nt_dtype dtype, nt_site site) {
+    const nt__node *node = nt__node_of(labels, site, "one_hot");
+    if (!node) return nt__failed();
+    nt_shape shape = node->type.shape;
+    if (nt_dtype_is_float(node->type.dtype) || node->type.dtype == NT_BOOL || shape.rank == NT_MAX_RANK ||
+        classes < 1) {
+        char text[NT__TYPE_TEXT];
+        return nt__trace_fail(site, "one_hot",
+                              "needs integer labels of at most %d axes and at least 1 class, got %s and %lld",
+                              NT_MAX_RANK - 1, nt__type_text(node->type, text), (long long)classes);
+    }
+    nt_shape wide = shape;
+    wide.dims[wide.rank++] = 1;
+    nt_tensor column = nt_reshape_at(labels, wide, site);
+    wide.dims[wide.rank - 1] = classes;
+    /* A type that has every class, and where no label wraps to one: those of u32 and u64 that do not fit are negative. */
+    nt_dtype index = nt_dtype_size(node->type.dtype) < 8 && classes <= INT32_MAX ? NT_I32 : NT_I64;
+    nt_tensor hit = nt_equal_at(nt_convert_at(column, index, site), nt_iota_at(index, wide, -1, site), site);
+    return nt_convert_at(hit, dtype, site);
+}
+
+/* ---- gradients --------------------------------------------------------------------------------------------------- */
+
+/* In a rule: c is the cotangent, y the value, a and b the operands. */
+#define C b->cotangent
+#define Y b->value
+#define A b->operands[0]
+#define B b->operands[1]
+#define MUL(p, q) nt_mul_at(NT_TENSOR(p), NT_TENSOR(q), b->site)
+#define DIV(p, q) nt_div_at(NT_TENSOR(p), NT_TENSOR(q), b->site)
+#define ADD(p, q) nt_add_at(NT_TENSOR(p), NT_TENSOR(q), b->site)
+#define SUB(p, q) nt_sub_at(NT_TENSOR(p), NT_TENSOR(q), b->site)
+#define NEG(p) nt_neg_at(p, b->site)
+#define WHERE(p, q, r) nt_where_at(p, NT_TENSOR(q), NT_TENSOR(r), b->site)
+#define IS(comparison, p, q) nt_##comparison##_at(NT_TENSOR(p), NT_TENSOR(q), b->site)
+
+void nt__gradient_zero(const nt__backward *b, nt_tensor *out) {
+    (void)b;
+    (void)out;
+}
+
+void nt__gradient_add(const nt__backward *b, nt_tensor *out) {
+    out[0] = out[1] = C;
+}
+
+void nt__gradient_sub(const nt__backward *b, nt_tensor *out) {
+    out[0] = C;
+    if (b->wanted[1]) out[1] = NEG(C);
+}
+
+void nt__gradient_mul(const nt__backward *b, nt_tensor *out) {
+    if (b->wanted[0]) out[0] = MUL(C, B);
+    if (b->wanted[1]) out[1] = MUL(C, A);
+}
+
+void nt__gradient_div(const nt__backward *b, nt_tensor *out) {
+    if (b->wanted[0]) out[0] = DIV(C, B);
+    if (b->wanted[1]) out[1] = NEG(DIV(MUL(C, Y), B));
+}
+
+void nt__gradient_pow(const nt__backward *b, nt_tensor *out) {
+    if (b->wanted[0]) {
+        /* The inner choice keeps 0 * infinity out where the exponent is 0. */
+        nt_tensor flat = IS(equal, B, 0);
+        nt_tensor lower = nt_pow_at(A, WHERE(flat, 1, SUB(B, 1)), b->site);
+        out[0] = MUL(C, WHERE(flat, 0, MUL(B, lower)));
+    }
+    if (b->wanted[1]) {
+        nt_tensor at_zero = IS(equal, A, 0);
+        nt_tensor logarithm = nt_log_at(WHERE(at_zero, 1, A), b->site);
+        nt_tensor slope = MUL(MUL(C, Y), logarithm);
+        out[1] = WHERE(at_zero, 0, slope);
+    }
+}
+
+static nt_tensor share(const nt__backward *b, nt_tensor wins) {
+    return WHERE(wins, C, WHERE(IS(equal, A, B), MUL(C, 0.5), 0));
+}
+
+void nt__gradient_max(const nt__backward *b, nt_tensor *out) {
+    if (b->wanted[0]) out[0] = share(b, IS(greater, A, B));
+    if (b->wanted[1]) out[1] = share(b, IS(greater, B, A));
+}
+
+void nt__gradient_min(const nt__backward *b, nt_tensor *out) {
+    if (b->wanted[0]) out[0] = share(b, IS(less, A, B));
+    if (b->wanted[1]) out[1] = share(b, IS(less, B, A));
+}
+
+void nt__gradient_neg(const nt__backward *b, nt_tensor *out) {
+    out[0] = NEG(C);
+}
+
+void nt__gradient_abs(const nt__backward *b, nt_tensor *out) {
+    out[0] = MUL(C, nt_sign_at(A, b->site));
+}
+
+void nt__gradient_exp(const nt__backward *b, nt_tensor *out) {
+    out[0] = MUL(C, Y);
+}
+
+void nt__gradient_expm1(const nt__backward *b, nt_tensor *out) {
+    out[0] = MUL(C, ADD(Y, 1));
+}
+
+void nt__gradient_log(const nt__backward *b, nt_tensor *out) {
+    out[0] = DIV(C, A);
+}
+
+void nt__gradient_log1p(const nt__backward *b, nt_tensor *out) {
+    out[0] = DIV(C, ADD(A, 1));
+}
+
+void nt__gradient_sqrt(const nt__backward *b, nt_tensor *out) {
+    out[0] = DIV(MUL(C, 0.5), Y);
+}
+
+void nt__gradient_rsqrt(const nt__backward *b, nt_tensor *out) {
+    out[0] = DIV(MUL(MUL(C, -0.5), Y), A);
+}
+
+void nt__gradient_tanh(const nt__backward *b, nt_tensor *out) {
+    out[0] = MUL(C, SUB(1, MUL(Y, Y)));
+}
+
+void nt__gradient_logistic(const nt__backward *b, nt_tensor *out) {
+    out[0] = MUL(C, MUL(Y, SUB(1, Y)));
+}
+
+void nt__gradient_relu(const nt__backward *b, nt_tensor *out) {
+    out[0] = WHERE(IS(greater, A, B), C, 0);
+}
+
+void nt__gradient_where(const nt__backward *b, nt_tensor *out) {
+    if (b->wanted[1]) out[1] = WHERE(b->operands[0], C, 0);
+    if (b->wanted[2]) out[2] = WHERE(b->operands[0], 0, C);
+}
+
+void nt__gradient_convert(const nt__backward *b, nt_tensor *out) {
+    out[0] = nt_convert_at(C, b->node->operands[0]->type.dtype, b->site);
+}

@@ -1,0 +1,95 @@
+/* The graph of a trace: nodes, the operation table, reverse-mode differentiation, StableHLO text.
+ * Not here: devices, programs, what a model or a loss is.
+ */
+#ifndef NT_GRAPH_GRAPH_H
+#define NT_GRAPH_GRAPH_H
+
+#include "array/array.h"
+#include "nitro/ops.h"
+
+typedef struct nt__graph nt__graph;
+
+/* ---- a trace ---------------------------------------------------------------------------------------------------- */
+
+/* A new, empty graph; it becomes the thread's current trace. Traces nest: ending one makes the outer one current again.
+ */
+nt__graph *nt__trace_begin(void);
+/* Ends the trace that is current (the graph must be it). Text printed from it stays valid. */
+void nt__trace_end(nt__graph *graph);
+/* The current trace; NULL when none is under way. */
+nt__graph *nt__trace_current(void);
+/* NT_OK, or the trace's first error as the thread's message. */
+nt_status nt__trace_status(const nt__graph *graph);
+/* Keeps an error of the current trace: "FILE:LINE in FUNCTION: what: text", without the place when the site is all
+ * zeros. The first one stays. Returns a failed tensor. With no trace under way it becomes the thread's message. */
+nt_tensor nt__trace_fail(nt_site site, const char *what, const char *format, ...) NT__PRINTF(3, 4);
+/* Keeps the error that the host is out of memory. */
+nt_tensor nt__trace_out_of_memory(void);
+bool nt__tensor_failed(nt_tensor x);
+
+/* An argument of the program being traced. `role` and `index` mean something to the caller only and come back with the
+ * printed text. `name` is copied. */
+nt_tensor nt__input(int role, int index, const char *name, nt__type type);
+
+/* A claim about an argument that the host checks before the program runs: integers in low <= value < limit. It sticks
+ * to the argument that `x` was reshaped or converted from; on any other tensor it is forgotten. */
+typedef struct nt__claim {
+    int role, index;
+    int64_t low, limit;
+    nt_site site;
+} nt__claim;
+void nt__claim_range(nt_tensor x, int64_t low, int64_t limit, nt_site site);
+/* The claims of a trace. */
+const nt__claim *nt__claims(const nt__graph *graph, size_t *count);
+
+/* ---- reverse mode ------------------------------------------------------------------------------------------------ */
+
+/* Gradients of the scalar `loss` with respect to `with_respect_to[i]`, in gradients[i] (zeros where the loss does not
+ * depend on it; reached[i] says which, may be NULL). */
+void nt__gradient(nt_tensor loss, const nt_tensor *with_respect_to, size_t count, nt_tensor *gradients, bool *reached);
+/* Vector-Jacobian product: cotangents of `count` inputs for a given cotangent of `y`. */
+void nt__vjp(nt_tensor y, nt_tensor cotangent, const nt_tensor *with_respect_to, size_t count, nt_tensor *out,
+             bool *reached);
+
+/* ---- text ---------------------------------------------------------------------------------------------------------
+ */
+
+/* A result of the program. `takes` is an argument whose memory it may take over (donation); a zero tensor: none. */
+typedef struct nt__result {
+    const char *name;
+    nt_tensor value;
+    nt_tensor takes;
+} nt__result;
+
+/* An argument that the text has. */
+typedef struct nt__argument {
+    const char *name;
+    nt__type type;
+    int role, index;
+    int donated_to; /* a result, or -1 */
+} nt__argument;
+
+/* What made a line of the text: for messages and for telling what moved. `text` is the line without its value numbers.
+ */
+typedef struct nt__line {
+    const char *text;
+    nt_site site;
+} nt__line;
+
+/* A program as text. Deterministic: only nodes that a result needs, numbered in the order of their making; no source
+ * places in the text. */
+typedef struct nt__printed {
+    nt__arena arena; /* owns everything below but the text */
+    nt__text text;
+    nt__argument *arguments;
+    size_t argument_count;
+    nt__line *lines; /* lines[i] belongs to line first_line + i of the text */
+    size_t line_count;
+    int first_line;
+} nt__printed;
+
+/* Prints the current trace. An input appears when a result needs it, or when a result takes its memory. */
+nt_status nt__print(const char *module, const nt__result *results, size_t count, nt__printed *out);
+void nt__printed_free(nt__printed *printed);
+
+#endif

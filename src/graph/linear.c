@@ -1,0 +1,143 @@
+/* Matrix products: one general contraction (dot) and numpy's matmul over it. */
+#include "graph/node.h"
+
+/* Attribute lists of dot: batch axes of a, of b, contracting axes of a, of b. Result axes: batch, then the free axes of
+ * a, then of b. */
+enum { BATCH_A, BATCH_B, CONTRACT_A, CONTRACT_B };
+
+static bool contains(nt_shape list, int axis) {
+    for (int i = 0; i < list.rank; i++)
+        if (list.dims[i] == axis) return true;
+    return false;
+}
+
+static nt_shape free_axes(nt_shape shape, nt_shape batch, nt_shape contract) {
+    nt_shape free = {0};
+    for (int i = 0; i < shape.rank; i++)
+        if (!contains(batch, i) && !contains(contract, i)) free.dims[free.rank++] = i;
+    return free;
+}
+
+static nt_tensor dot(nt_tensor a, nt_tensor b, const nt_shape lists[4], nt_site site) {
+    nt_tensor operands[] = {a, b};
+    return nt__emit(NT__OP_dot, site, (nt__type){0}, 2, operands,
+                    &(nt__attributes){.lists = {lists[0], lists[1], lists[2], lists[3]}});
+}
+
+bool nt__shape_dot(nt__node *node) {
+    const nt_shape *lists = node->attributes.lists;
+    nt__type a = node->operands[0]->type, b = node->operands[1]->type;
+    nt_shape free_a = free_axes(a.shape, lists[BATCH_A], lists[CONTRACT_A]);
+    nt_shape free_b = free_axes(b.shape, lists[BATCH_B], lists[CONTRACT_B]);
+    node->type = (nt__type){a.dtype, {0}};
+    nt_shape *out = &node->type.shape;
+    for (int i = 0; i < lists[BATCH_A].rank; i++) out->dims[out->rank++] = a.shape.dims[lists[BATCH_A].dims[i]];
+    for (int i = 0; i < free_a.rank; i++) out->dims[out->rank++] = a.shape.dims[free_a.dims[i]];
+    for (int i = 0; i < free_b.rank; i++) out->dims[out->rank++] = b.shape.dims[free_b.dims[i]];
+    return true;
+}
+
+static nt_shape range(int first, int count) {
+    nt_shape list = {.rank = count};
+    for (int i = 0; i < count; i++) list.dims[i] = first + i;
+    return list;
+}
+
+/* Cotangent of one operand: contract c with the other operand over the other's free axes, then put the axes in order.
+ * `own` and `other` say which operand is which. */
+static nt_tensor dot_cotangent(const nt__backward *b, int own) {
+    const nt_shape *lists = b->node->attributes.lists;
+    int other = 1 - own;
+    nt_shape own_shape = b->node->operands[own]->type.shape, other_shape = b->node->operands[other]->type.shape;
+    nt_shape own_batch = lists[BATCH_A + own], other_batch = lists[BATCH_A + other];
+    nt_shape own_contract = lists[CONTRACT_A + own], other_contract = lists[CONTRACT_A + other];
+    nt_shape own_free = free_axes(own_shape, own_batch, own_contract);
+    nt_shape other_free = free_axes(other_shape, other_batch, other_contract);
+    int batch = own_batch.rank;
+    /* In c the free axes of a come before those of b. */
+    int other_at = batch + (own == 0 ? own_free.rank : 0);
+    nt_tensor product =
+        dot(b->cotangent, b->operands[other],
+            (nt_shape[4]){range(0, batch), other_batch, range(other_at, other_free.rank), other_free}, b->site);
+    /* Axes of the product: batch, own free axes, then what the other contracted, in the other's order. */
+    nt_shape order = {.rank = own_shape.rank};
+    for (int i = 0; i < batch; i++) order.dims[own_batch.dims[i]] = i;
+    for (int i = 0; i < own_free.rank; i++) order.dims[own_free.dims[i]] = batch + i;
+    for (int i = 0; i < own_contract.rank; i++) {
+        int rank = 0;
+        for (int j = 0; j < other_contract.rank; j++) rank += other_contract.dims[j] < other_contract.dims[i];
+        order.dims[own_contract.dims[i]] = batch + own_free.rank + rank;
+    }
+    return nt_transpose_at(product, order, b->site);
+}
+
+void nt__gradient_dot(const nt__backward *b, nt_tensor *out) {
+    for (int i = 0; i < 2; i++)
+        if (b->wanted[i]) out[i] = dot_cotangent(b, i);
+}
+
+/* ---- matmul -------------------------------------------------------------------------------------------------------
+ */
+
+/* Leading axes of both, broadcast against each other; false when they do not. */
+static bool batch_shape(nt_shape a, nt_shape b, nt_shape *out) {
+    int rank_a = a.rank - 2, rank_b = b.rank - 2;
+    out->rank = rank_a > rank_b ? rank_a : rank_b;
+    for (int i = 0; i < out->rank; i++) {
+        int64_t size_a = i < out->rank - rank_a ? 1 : a.dims[i - (out->rank - rank_a)];
+        int64_t size_b = i < out->rank - rank_b ? 1 : b.dims[i - (out->rank - rank_b)];
+        if (size_a != size_b && size_a != 1 && size_b != 1) return false;
+        out->dims[i] = size_a == 1 ? size_b : size_a;
+    }
+    return true;
+}
+
+static nt_tensor with_batch(nt_tensor x, nt_shape batch, nt_site site) {
+    nt_shape own = nt_shape_of(x), shape = batch;
+    shape.dims[shape.rank++] = own.dims[own.rank - 2];
+    shape.dims[shape.rank++] = own.dims[own.rank - 1];
+    return nt_broadcast_at(x, shape, site);
+}
+
+nt_tensor nt_matmul_at(nt_tensor a, nt_tensor b, nt_site site) {
+    const nt__node *left = nt__node_of(a, site, "matmul"), *right = nt__node_of(b, site, "matmul");
+    if (!left || !right) return nt__failed();
+    nt__type type_a = left->type, type_b = right->type;
+    char text_a[NT__TYPE_TEXT], text_b[NT__TYPE_TEXT];
+    nt__type_text(type_a, text_a);
+    nt__type_text(type_b, text_b);
+    if (type_a.shape.rank == 0 || type_b.shape.rank == 0)
+        return nt__trace_fail(site, "matmul", "%s x %s: a scalar has no axis to contract; nt_mul multiplies by one",
+                              text_a, text_b);
+    if (type_a.dtype != type_b.dtype)
+        return nt__trace_fail(site, "matmul", "%s x %s: element types differ; nt_convert makes them equal", text_a,
+                              text_b);
+    bool row = type_a.shape.rank == 1, column = type_b.shape.rank == 1;
+    if (row) a = nt_reshape_at(a, nt_dims(1, type_a.shape.dims[0]), site);
+    if (column) b = nt_reshape_at(b, nt_dims(type_b.shape.dims[0], 1), site);
+    nt_shape shape_a = nt_shape_of(a), shape_b = nt_shape_of(b), batch = {0};
+    int64_t inner_a = shape_a.dims[shape_a.rank - 1], inner_b = shape_b.dims[shape_b.rank - 2];
+    if (inner_a != inner_b)
+        return nt__trace_fail(site, "matmul", "%s x %s: inner sizes %lld and %lld differ", text_a, text_b,
+                              (long long)inner_a, (long long)inner_b);
+    if (!batch_shape(shape_a, shape_b, &batch))
+        return nt__trace_fail(site, "matmul", "%s x %s: the leading axes do not broadcast", text_a, text_b);
+    nt_tensor product;
+    if (shape_b.rank == 2) {
+        /* A matrix on the right serves all batches in one product. */
+        product = dot(a, b, (nt_shape[4]){{0}, {0}, range(shape_a.rank - 1, 1), range(0, 1)}, site);
+    } else {
+        int rank = batch.rank;
+        product = dot(with_batch(a, batch, site), with_batch(b, batch, site),
+                      (nt_shape[4]){range(0, rank), range(0, rank), range(rank + 1, 1), range(rank, 1)}, site);
+    }
+    if (!row && !column) return product;
+    nt_shape result = nt_shape_of(product);
+    if (nt__tensor_failed(product)) return product;
+    if (column) result.rank--;
+    if (row) {
+        if (!column) result.dims[result.rank - 2] = result.dims[result.rank - 1];
+        result.rank--;
+    }
+    return nt_reshape_at(product, result, site);
+}

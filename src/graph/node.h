@@ -1,0 +1,159 @@
+/* Inside of the graph folder: nodes, the operation table's row, and how operations are made.
+ *
+ * Adding an operation is one row in NT__OPERATIONS and its functions in one file of this folder.
+ */
+#ifndef NT_GRAPH_NODE_H
+#define NT_GRAPH_NODE_H
+
+#include "graph/graph.h"
+
+typedef struct nt__node nt__node;
+
+/* What a gradient rule gets: the node as tensors, the cotangent of its value, and the place of the user's call. */
+typedef struct nt__backward {
+    const nt__node *node;
+    nt_tensor value;
+    const nt_tensor *operands;
+    nt_tensor cotangent;
+    const bool *wanted; /* one for each operand: does its cotangent matter? */
+    nt_site site;
+} nt__backward;
+
+/* The table. Columns:
+ *   id          the operation; NT__OP_<id>
+ *   text        its StableHLO name; NULL when it has no line of its own
+ *   shape       nt__shape_<rule>: checks the operands and attributes and sets node->type
+ *   gradient    nt__gradient_<rule>: cotangents of the operands; `zero` = none flows
+ *   print       nt__print_<rule>: what stands between the operands and the types
+ *   lists       attribute names of node->lists, in order
+ */
+#define NT__OPERATIONS(ROW)                                                                \
+    ROW(input, NULL, given, zero, nothing, "")                                          \
+    ROW(constant, "constant", given, zero, constant, "")                                \
+    ROW(iota, "iota", given, zero, iota, "")                                            \
+    ROW(add, "add", numeric, add, nothing, "")                                          \
+    ROW(sub, "subtract", numeric, sub, nothing, "")                                     \
+    ROW(mul, "multiply", numeric, mul, nothing, "")                                     \
+    ROW(div, "divide", numeric, div, nothing, "")                                       \
+    ROW(pow, "power", numeric, pow, nothing, "")                                        \
+    ROW(max, "maximum", numeric, max, nothing, "")                                      \
+    ROW(min, "minimum", numeric, min, nothing, "")                                      \
+    ROW(neg, "negate", numeric, neg, nothing, "")                                       \
+    ROW(abs, "abs", signed, abs, nothing, "")                                           \
+    ROW(sign, "sign", signed, zero, nothing, "")                                        \
+    ROW(exp, "exponential", floating, exp, nothing, "")                                 \
+    ROW(expm1, "exponential_minus_one", floating, expm1, nothing, "")                   \
+    ROW(log, "log", floating, log, nothing, "")                                         \
+    ROW(log1p, "log_plus_one", floating, log1p, nothing, "")                            \
+    ROW(sqrt, "sqrt", floating, sqrt, nothing, "")                                      \
+    ROW(rsqrt, "rsqrt", floating, rsqrt, nothing, "")                                   \
+    ROW(tanh, "tanh", floating, tanh, nothing, "")                                      \
+    ROW(logistic, "logistic", floating, logistic, nothing, "")                          \
+    ROW(relu, "maximum", numeric, relu, nothing, "")                                    \
+    ROW(compare, "compare", compare, zero, compare, "")                                 \
+    ROW(where, "select", where, where, nothing, "")                                     \
+    ROW(convert, "convert", given, convert, nothing, "")                                \
+    ROW(reshape, "reshape", given, reshape, nothing, "")                                \
+    ROW(transpose, "transpose", transpose, transpose, lists, "permutation")             \
+    ROW(broadcast, "broadcast_in_dim", given, broadcast, lists, "broadcast_dimensions") \
+    ROW(slice, "slice", slice, slice, lists, "start_indices,limit_indices,strides")     \
+    ROW(update_slice, "dynamic_update_slice", update_slice, update_slice, nothing, "")  \
+    ROW(stop_gradient, NULL, same, zero, nothing, "")                                   \
+    ROW(sum, "reduce", reduce, sum, reduce, "dimensions")                               \
+    ROW(reduce_max, "reduce", reduce, reduce_max, reduce, "dimensions")                 \
+    ROW(dot, "dot_general", dot, dot, dot, "")
+
+#define NT__ROW(id, ...) NT__OP_##id,
+typedef enum nt__op { NT__OPERATIONS(NT__ROW) NT__OP_COUNT } nt__op;
+#undef NT__ROW
+
+typedef struct nt__operation {
+    const char *name; /* in messages */
+    const char *text;
+    bool (*shape)(nt__node *node);
+    void (*gradient)(const nt__backward *backward, nt_tensor *cotangents);
+    void (*print)(const nt__node *node, nt__text *text);
+    const char *lists;
+} nt__operation;
+extern const nt__operation nt__operations[NT__OP_COUNT];
+
+enum { NT__MAX_OPERANDS = 2 + NT_MAX_RANK };
+
+/* What an operation knows beside its operands. Each field is used by the operations named. */
+typedef struct nt__attributes {
+    nt_shape lists[4];    /* as the row's `lists` names them; dot: batch a, b, contracting a, b */
+    int choice;           /* compare: nt__comparison. Reductions: nt__reducer. iota: the axis */
+    const void *elements; /* constant: row-major */
+    bool splat;           /* constant: one element fills the shape */
+    const char *name;     /* input */
+    int role, index;      /* input */
+} nt__attributes;
+
+typedef enum nt__comparison { NT__EQ, NT__NE, NT__LT, NT__LE, NT__GT, NT__GE } nt__comparison;
+/* The engine's maximum is the fastest, but may lose a nan. */
+typedef enum nt__reducer { NT__ADD, NT__MAXIMUM, NT__MAXIMUM_OR_NAN } nt__reducer;
+
+struct nt__node {
+    nt__op op;
+    uint32_t id; /* position in the order of making; operands come first */
+    nt__type type;
+    int operand_count;
+    nt__node *operands[NT__MAX_OPERANDS];
+    nt__attributes attributes;
+    nt_site site;
+};
+
+struct nt__graph {
+    nt__arena arena;
+    nt__node **nodes; /* nodes[0] is unused: id 0 is the failed tensor */
+    size_t node_count, node_capacity;
+    uint32_t trace; /* differs between all traces of the process */
+    nt_status status;
+    char *message;
+    nt__claim *claims;
+    size_t claim_count, claim_capacity;
+    nt__graph *outer;
+};
+
+/* ---- checks: false (NULL) after keeping an error; `what` names the operation in its message ---------------------- */
+
+bool nt__trace_under_way(nt_site site, const char *what);
+/* The node of a tensor of the current trace. C numbers have none. */
+nt__node *nt__node_of(nt_tensor x, nt_site site, const char *what);
+/* Known element type, right shape, bytes that can be counted. */
+bool nt__type_possible(const char *what, nt_site site, nt__type type);
+bool nt__type_floating(const char *what, nt_site site, nt__type type);
+/* Floating or integer. */
+bool nt__type_numeric(const char *what, nt_site site, nt__type type);
+/* An axis of a tensor of `type`, counted from the end when negative, as an index from 0. */
+bool nt__axis(const char *what, nt_site site, nt__type type, int64_t axis, int *out);
+
+/* ---- making nodes: a failed tensor after keeping an error -------------------------------------------------------- */
+
+/* Zeroed memory that lives as long as the trace; NULL after keeping an error. */
+void *nt__trace_alloc(nt_site site, const char *what, size_t count, size_t size);
+nt_tensor nt__tensor_of(const nt__node *node);
+/* What an operation returns once an error was kept. */
+nt_tensor nt__failed(void);
+bool nt__is_number(nt_tensor x);
+/* A constant of `type` whose every element is `value`. */
+nt_tensor nt__filled(const char *what, nt__type type, double value, nt_site site);
+/* A new node. `type` matters to rows whose shape rule is `given`. */
+nt_tensor nt__emit(nt__op op, nt_site site, nt__type type, int count, const nt_tensor *operands,
+                   const nt__attributes *attributes);
+
+/* ---- the table's rules ------------------------------------------------------------------------------------------- */
+
+#define NT__RULES(id, stablehlo, shape_rule, gradient_rule, print_rule, names) \
+    bool nt__shape_##shape_rule(nt__node *node);                                      \
+    void nt__gradient_##gradient_rule(const nt__backward *b, nt_tensor *out);         \
+    void nt__print_##print_rule(const nt__node *node, nt__text *text);
+NT__OPERATIONS(NT__RULES)
+#undef NT__RULES
+
+/* The element type in StableHLO text: "f32", "ui8", "i1". */
+const char *nt__dtype_text(nt_dtype dtype);
+/* Adds "tensor<128x784xf32>". */
+void nt__type_print(nt__type type, nt__text *text);
+
+#endif

@@ -1,0 +1,308 @@
+/* A trace as StableHLO text, in the generic form: one printer serves every operation, and only the table's print rules
+ * differ. */
+#include <string.h>
+
+#include "graph/node.h"
+
+/* ---- types and numbers --------------------------------------------------------------------------------------------
+ */
+
+const char *nt__dtype_text(nt_dtype dtype) {
+    static const char *const names[NT_DTYPE_COUNT] = {
+        [NT_F32] = "f32",  [NT_F64] = "f64",  [NT_BF16] = "bf16", [NT_F16] = "f16", [NT_I8] = "i8",
+        [NT_I16] = "i16",  [NT_I32] = "i32",  [NT_I64] = "i64",   [NT_U8] = "ui8",  [NT_U16] = "ui16",
+        [NT_U32] = "ui32", [NT_U64] = "ui64", [NT_BOOL] = "i1"};
+    return names[dtype];
+}
+
+void nt__type_print(nt__type type, nt__text *text) {
+    nt__text_put(text, "tensor<", 7);
+    for (int i = 0; i < type.shape.rank; i++) nt__text_add(text, "%lldx", (long long)type.shape.dims[i]);
+    nt__text_add(text, "%s>", nt__dtype_text(type.dtype));
+}
+
+/* One element: floating as the bits, which is exact and can say nan; integers decimal. */
+static void print_element(nt_dtype dtype, const void *at, nt__text *text) {
+    uint64_t bits = 0;
+    memcpy(&bits, at, nt_dtype_size(dtype));
+    if (dtype == NT_BOOL)
+        nt__text_add(text, "%s", bits ? "true" : "false");
+    else if (nt_dtype_is_float(dtype))
+        nt__text_add(text, "0x%0*llX", (int)(2 * nt_dtype_size(dtype)), (unsigned long long)bits);
+    else if (dtype == NT_U64 || dtype == NT_U32 || dtype == NT_U16 || dtype == NT_U8)
+        nt__text_add(text, "%llu", (unsigned long long)bits);
+    else {
+        int unused = 64 - 8 * (int)nt_dtype_size(dtype);
+        nt__text_add(text, "%lld", (long long)((int64_t)(bits << unused) >> unused));
+    }
+}
+
+static void print_nested(nt__type type, const char **at, int axis, nt__text *text) {
+    if (axis == type.shape.rank) {
+        print_element(type.dtype, *at, text);
+        *at += nt_dtype_size(type.dtype);
+        return;
+    }
+    for (int64_t i = 0; i < type.shape.dims[axis]; i++) {
+        nt__text_put(text, i ? ", " : "[", i ? 2 : 1);
+        print_nested(type, at, axis + 1, text);
+    }
+    nt__text_put(text, "]", 1);
+}
+
+static void print_list(nt_shape list, nt__text *text) {
+    nt__text_put(text, "[", 1);
+    for (int i = 0; i < list.rank; i++) nt__text_add(text, "%s%lld", i ? ", " : "", (long long)list.dims[i]);
+    nt__text_put(text, "]", 1);
+}
+
+/* ---- print rules of the table ---------------------------------------------------------------------------------------
+ */
+
+void nt__print_nothing(const nt__node *node, nt__text *text) {
+    (void)node;
+    (void)text;
+}
+
+/* <{name = array<i64: 1, 2>, ...}>: the names come from the row. */
+static void print_named_lists(const nt__node *node, nt__text *text) {
+    const char *name = nt__operations[node->op].lists;
+    for (int i = 0; *name; i++) {
+        size_t length = strcspn(name, ",");
+        nt_shape list = node->attributes.lists[i];
+        nt__text_add(text, "%s%.*s = array<i64", i ? ", " : "", (int)length, name);
+        for (int j = 0; j < list.rank; j++) nt__text_add(text, "%s%lld", j ? ", " : ": ", (long long)list.dims[j]);
+        nt__text_put(text, ">", 1);
+        name += length + (name[length] == ',');
+    }
+}
+
+void nt__print_lists(const nt__node *node, nt__text *text) {
+    nt__text_put(text, " <{", 3);
+    print_named_lists(node, text);
+    nt__text_put(text, "}>", 2);
+}
+
+void nt__print_constant(const nt__node *node, nt__text *text) {
+    nt__text_put(text, " <{value = dense<", 17);
+    const char *at = node->attributes.elements;
+    if (node->attributes.splat)
+        print_element(node->type.dtype, at, text);
+    else if (nt_shape_elements(node->type.shape) > 0)
+        print_nested(node->type, &at, 0, text);
+    nt__text_put(text, "> : ", 4);
+    nt__type_print(node->type, text);
+    nt__text_put(text, "}>", 2);
+}
+
+void nt__print_iota(const nt__node *node, nt__text *text) {
+    nt__text_add(text, " <{iota_dimension = %d : i64}>", node->attributes.choice);
+}
+
+void nt__print_compare(const nt__node *node, nt__text *text) {
+    static const char *const names[] = {"EQ", "NE", "LT", "LE", "GT", "GE"};
+    nt__text_add(text, " <{comparison_direction = #stablehlo<comparison_direction %s>}>",
+                 names[node->attributes.choice]);
+}
+
+void nt__print_dot(const nt__node *node, nt__text *text) {
+    static const char *const names[] = {"lhs_batching_dimensions", "rhs_batching_dimensions",
+                                        "lhs_contracting_dimensions", "rhs_contracting_dimensions"};
+    nt__text_add(text, " <{dot_dimension_numbers = #stablehlo.dot<");
+    for (int i = 0; i < 4; i++) {
+        nt__text_add(text, "%s%s = ", i ? ", " : "", names[i]);
+        print_list(node->attributes.lists[i], text);
+    }
+    nt__text_put(text, ">}>", 3);
+}
+
+void nt__print_reduce(const nt__node *node, nt__text *text) {
+    const char *reducer = node->op == NT__OP_sum ? "add" : "maximum";
+    nt__text scalar = {0};
+    nt__type_print((nt__type){node->type.dtype, {0}}, &scalar);
+    const char *type = scalar.failed ? "" : scalar.data;
+    nt__print_lists(node, text);
+    nt__text_add(text, " ({\n    ^bb0(%%a: %s, %%b: %s):\n", type, type);
+    nt__text_add(text, "      %%c = \"stablehlo.%s\"(%%a, %%b) : (%s, %s) -> %s\n", reducer, type, type, type);
+    nt__text_add(text, "      \"stablehlo.return\"(%%c) : (%s) -> ()\n    })", type);
+    text->failed = text->failed || scalar.failed;
+    nt__text_free(&scalar);
+}
+
+/* ---- which nodes, and their names
+ * ------------------------------------------------------------------------------------ */
+
+typedef struct printer {
+    nt__graph *graph;
+    const nt__result *results;
+    size_t result_count;
+    bool *needed;
+    uint32_t *number; /* of the argument or value that stands for a node */
+    nt__printed *out;
+    size_t line_capacity;
+} printer;
+
+static void mark_needed(printer *p) {
+    for (size_t i = 0; i < p->result_count; i++) {
+        p->needed[p->results[i].value.id] = true;
+        if (p->results[i].takes.trace) p->needed[p->results[i].takes.id] = true;
+    }
+    for (size_t id = p->graph->node_count; id-- > 1;) {
+        const nt__node *node = p->graph->nodes[id];
+        for (int i = 0; p->needed[id] && i < node->operand_count; i++) p->needed[node->operands[i]->id] = true;
+    }
+}
+
+/* The node whose line makes the value: operations without a line hand their operand on. */
+static const nt__node *source_of(const nt__node *node) {
+    while (!nt__operations[node->op].text && node->op != NT__OP_input) node = node->operands[0];
+    return node;
+}
+
+static void name_value(const printer *p, const nt__node *node, nt__text *text) {
+    node = source_of(node);
+    nt__text_add(text, node->op == NT__OP_input ? "%%arg%u" : "%%%u", p->number[node->id]);
+}
+
+static int result_taking(const printer *p, const nt__node *input) {
+    for (size_t i = 0; i < p->result_count; i++)
+        if (p->results[i].takes.trace && p->results[i].takes.id == input->id) return (int)i;
+    return -1;
+}
+
+/* ---- the parts of the text
+ * ------------------------------------------------------------------------------------------- */
+
+static bool keep_line(printer *p, const nt__node *node, const nt__text *words) {
+    nt__printed *out = p->out;
+    if (!NT__GROW(out->lines, out->line_count, p->line_capacity)) return false;
+    const char *text = words->data ? nt__arena_strdup(&out->arena, words->data) : "";
+    const char *file = nt__arena_strdup(&out->arena, node->site.file);
+    const char *function = nt__arena_strdup(&out->arena, node->site.function);
+    if (!text || !file || !function) return false;
+    out->lines[out->line_count++] = (nt__line){text, {file, function, node->site.line}};
+    return true;
+}
+
+static bool print_arguments(printer *p) {
+    nt__printed *out = p->out;
+    size_t capacity = 0;
+    for (size_t id = 1; id < p->graph->node_count; id++) {
+        const nt__node *node = p->graph->nodes[id];
+        if (node->op != NT__OP_input || !p->needed[id]) continue;
+        if (!NT__GROW(out->arguments, out->argument_count, capacity)) return false;
+        const char *name = nt__arena_strdup(&out->arena, node->attributes.name);
+        if (!name) return false;
+        int taken = result_taking(p, node);
+        p->number[id] = (uint32_t)out->argument_count;
+        nt__text_add(&out->text, "%s%%arg%zu: ", out->argument_count ? ", " : "", out->argument_count);
+        nt__type_print(node->type, &out->text);
+        if (taken >= 0) nt__text_add(&out->text, " {tf.aliasing_output = %d : i32}", taken);
+        out->arguments[out->argument_count++] =
+            (nt__argument){name, node->type, node->attributes.role, node->attributes.index, taken};
+    }
+    return true;
+}
+
+static void print_result_types(printer *p, nt__text *text) {
+    for (size_t i = 0; i < p->result_count; i++) {
+        if (i) nt__text_put(text, ", ", 2);
+        nt__type_print(p->graph->nodes[p->results[i].value.id]->type, text);
+    }
+}
+
+/* Attributes and types of a node: the line without its value numbers. */
+static void print_words(const nt__node *node, nt__text *attributes, nt__text *types) {
+    nt__operations[node->op].print(node, attributes);
+    nt__text_put(types, " : (", 4);
+    for (int i = 0; i < node->operand_count; i++) {
+        if (i) nt__text_put(types, ", ", 2);
+        nt__type_print(node->operands[i]->type, types);
+    }
+    nt__text_put(types, ") -> ", 5);
+    nt__type_print(node->type, types);
+}
+
+static bool print_node(printer *p, const nt__node *node) {
+    const char *name = nt__operations[node->op].text;
+    nt__text attributes = {0}, types = {0}, words = {0}, *text = &p->out->text;
+    print_words(node, &attributes, &types);
+    nt__text_add(&words, "%s%s%s", name, attributes.data ? attributes.data : "", types.data ? types.data : "");
+    nt__text_add(text, "    %%%u = \"stablehlo.%s\"(", p->number[node->id], name);
+    for (int i = 0; i < node->operand_count; i++) {
+        if (i) nt__text_put(text, ", ", 2);
+        name_value(p, node->operands[i], text);
+    }
+    nt__text_put(text, ")", 1);
+    if (attributes.data) nt__text_put(text, attributes.data, attributes.length);
+    if (types.data) nt__text_put(text, types.data, types.length);
+    nt__text_put(text, "\n", 1);
+    bool right = !attributes.failed && !types.failed && !words.failed && keep_line(p, node, &words);
+    /* A region takes more lines of the text: they belong to the same node. */
+    for (const char *c = words.data; right && c && (c = strchr(c, '\n')); c++) right = keep_line(p, node, &words);
+    nt__text_free(&attributes);
+    nt__text_free(&types);
+    nt__text_free(&words);
+    return right;
+}
+
+static bool print_body(printer *p) {
+    uint32_t next = 0;
+    for (size_t id = 1; id < p->graph->node_count; id++) {
+        const nt__node *node = p->graph->nodes[id];
+        if (!p->needed[id] || !nt__operations[node->op].text) continue;
+        p->number[id] = next++;
+        if (!print_node(p, node)) return false;
+    }
+    return true;
+}
+
+static void print_return(printer *p, nt__text *text) {
+    nt__text_add(text, "    return ");
+    for (size_t i = 0; i < p->result_count; i++) {
+        if (i) nt__text_put(text, ", ", 2);
+        name_value(p, p->graph->nodes[p->results[i].value.id], text);
+    }
+    nt__text_put(text, " : ", 3);
+    print_result_types(p, text);
+}
+
+static bool print_module(printer *p, const char *module) {
+    nt__text *text = &p->out->text;
+    nt__text_add(text, "module @%s {\n  func.func public @main(", module);
+    mark_needed(p);
+    if (!print_arguments(p)) return false;
+    nt__text_add(text, ") -> (");
+    print_result_types(p, text);
+    nt__text_add(text, ") {\n");
+    p->out->first_line = 3;
+    if (!print_body(p)) return false;
+    print_return(p, text);
+    nt__text_add(text, "\n  }\n}\n");
+    return !text->failed;
+}
+
+nt_status nt__print(const char *module, const nt__result *results, size_t count, nt__printed *out) {
+    *out = (nt__printed){0};
+    printer p = {.graph = nt__trace_current(), .results = results, .result_count = count, .out = out};
+    if (!p.graph) return nt__fail(NT_INVALID, "printing '%s': no trace is under way", module);
+    for (size_t i = 0; i < count; i++) nt__node_of(results[i].value, NT_SITE, results[i].name);
+    nt_status status = nt__trace_status(p.graph);
+    if (status != NT_OK) return status;
+    p.needed = nt__alloc(p.graph->node_count, sizeof *p.needed);
+    p.number = nt__alloc(p.graph->node_count, sizeof *p.number);
+    bool printed = p.needed && p.number && print_module(&p, module);
+    nt__free(p.needed);
+    nt__free(p.number);
+    if (printed) return NT_OK;
+    nt__printed_free(out);
+    return nt__fail(NT_OUT_OF_MEMORY, "the host is out of memory while printing '%s'", module);
+}
+
+void nt__printed_free(nt__printed *printed) {
+    nt__arena_free(&printed->arena);
+    nt__text_free(&printed->text);
+    nt__free(printed->arguments);
+    nt__free(printed->lines);
+    *printed = (nt__printed){0};
+}

@@ -1,0 +1,216 @@
+/* Traces: graphs under construction, their first error, their nodes. */
+#include <stdatomic.h>
+#include <string.h>
+
+#include "graph/node.h"
+
+static _Thread_local nt__graph *current;
+
+nt__graph *nt__trace_begin(void) {
+    static atomic_uint traces;
+    nt__graph *graph = nt__alloc(1, sizeof *graph);
+    if (!graph) return NULL;
+    /* 0 and UINT32_MAX are not numbers of traces: a tensor never set, and a C number. */
+    graph->trace = atomic_fetch_add(&traces, 1) % (UINT32_MAX - 1) + 1;
+    graph->outer = current;
+    if (!NT__GROW(graph->nodes, graph->node_count, graph->node_capacity)) {
+        nt__free(graph);
+        return NULL;
+    }
+    graph->nodes[graph->node_count++] = NULL;
+    current = graph;
+    return graph;
+}
+
+void nt__trace_end(nt__graph *graph) {
+    if (!graph) return;
+    current = graph->outer;
+    nt__arena_free(&graph->arena);
+    nt__free(graph->claims);
+    nt__free(graph->nodes);
+    nt__free(graph);
+}
+
+nt__graph *nt__trace_current(void) {
+    return current;
+}
+
+nt_status nt__trace_status(const nt__graph *graph) {
+    if (graph->status == NT_OK) return NT_OK;
+    return nt__fail(graph->status, "%s", graph->message ? graph->message : "the host is out of memory while tracing");
+}
+
+/* ---- the first error -------------------------------------------------------------------------------------------- */
+
+nt_tensor nt__failed(void) {
+    return (nt_tensor){current ? current->trace : 0, 0, 0};
+}
+
+/* Where there is no memory for the message, that becomes the error. */
+static void keep_error(const char *message) {
+    current->message = message ? nt__arena_strdup(&current->arena, message) : NULL;
+    current->status = current->message ? NT_INVALID : NT_OUT_OF_MEMORY;
+}
+
+nt_tensor nt__trace_out_of_memory(void) {
+    if (current && current->status == NT_OK) keep_error(NULL);
+    return nt__failed();
+}
+
+nt_tensor nt__trace_fail(nt_site site, const char *what, const char *format, ...) {
+    if (current && current->status != NT_OK) return nt__failed();
+    nt__text text = {0};
+    if (site.file) nt__text_add(&text, "%s:%d in %s: ", site.file, site.line, site.function);
+    nt__text_add(&text, "%s: ", what);
+    va_list arguments;
+    va_start(arguments, format);
+    nt__text_addv(&text, format, arguments);
+    va_end(arguments);
+    if (current)
+        keep_error(text.failed ? NULL : text.data);
+    else if (!text.failed)
+        nt__fail(NT_INVALID, "%s", text.data);
+    nt__text_free(&text);
+    return nt__failed();
+}
+
+bool nt__trace_under_way(nt_site site, const char *what) {
+    if (current) return true;
+    nt__trace_fail(site, what, "no trace is under way: operations belong in traced hooks (forward, loss, ...)");
+    return false;
+}
+
+void *nt__trace_alloc(nt_site site, const char *what, size_t count, size_t size) {
+    if (!nt__trace_under_way(site, what) || current->status != NT_OK) return NULL;
+    void *memory = nt__arena_alloc(&current->arena, count, size);
+    if (!memory) nt__trace_out_of_memory();
+    return memory;
+}
+
+/* ---- nodes and tensors ------------------------------------------------------------------------------------------ */
+
+bool nt__tensor_failed(nt_tensor x) {
+    return !nt__is_number(x) && x.id == 0;
+}
+
+bool nt__is_number(nt_tensor x) {
+    return x.trace == UINT32_MAX;
+}
+
+nt__node *nt__node_of(nt_tensor x, nt_site site, const char *what) {
+    if (!nt__trace_under_way(site, what)) return NULL;
+    if (nt__is_number(x)) {
+        nt__trace_fail(site, what, "the number %g stands where a tensor is needed; nt_full makes one", x.number);
+        return NULL;
+    }
+    if (x.trace == current->trace && x.id < current->node_count && x.id > 0) return current->nodes[x.id];
+    if (x.trace == 0)
+        nt__trace_fail(site, what, "the tensor was never set: it is zero bytes, not the result of an operation");
+    else if (x.trace != current->trace)
+        nt__trace_fail(site, what,
+                       "the tensor belongs to an earlier trace: a tensor lives as long as the call of the hook that "
+                       "made it, so do not keep one in a global or static variable");
+    else
+        nt__trace_fail(site, what, "the tensor is not the result of an operation of this trace");
+    return NULL;
+}
+
+bool nt__type_possible(const char *what, nt_site site, nt__type type) {
+    size_t bytes;
+    if (nt__type_bytes(type, &bytes)) return true;
+    char text[NT__TYPE_TEXT];
+    nt__trace_fail(site, what,
+                   "%s is not possible: it needs a known element type, at most %d axes, sizes from 0, and a number of "
+                   "bytes that fits in memory",
+                   nt__type_text(type, text), NT_MAX_RANK);
+    return false;
+}
+
+bool nt__axis(const char *what, nt_site site, nt__type type, int64_t axis, int *out) {
+    int rank = type.shape.rank;
+    int64_t index = axis < 0 ? axis + rank : axis;
+    *out = (int)index;
+    if (index >= 0 && index < rank) return true;
+    char text[NT__TYPE_TEXT];
+    if (rank > 0)
+        nt__trace_fail(site, what, "axis %lld of %s: its axes run from %d to %d", (long long)axis,
+                       nt__type_text(type, text), -rank, rank - 1);
+    else
+        nt__trace_fail(site, what, "axis %lld of %s: a scalar has no axes", (long long)axis, nt__type_text(type, text));
+    return false;
+}
+
+nt_tensor nt__tensor_of(const nt__node *node) {
+    return (nt_tensor){current->trace, node->id, 0};
+}
+
+nt_tensor nt__emit(nt__op op, nt_site site, nt__type type, int count, const nt_tensor *operands,
+                   const nt__attributes *attributes) {
+    const char *what = nt__operations[op].name;
+    nt__node *node = nt__trace_alloc(site, what, 1, sizeof *node);
+    if (!node) return nt__failed();
+    *node = (nt__node){.op = op, .type = type, .operand_count = count, .site = site};
+    if (attributes) node->attributes = *attributes;
+    for (int i = 0; i < count; i++)
+        if (!(node->operands[i] = nt__node_of(operands[i], site, what))) return nt__failed();
+    if (!nt__operations[op].shape(node) || !nt__type_possible(what, site, node->type)) return nt__failed();
+    if (!NT__GROW(current->nodes, current->node_count, current->node_capacity)) return nt__trace_out_of_memory();
+    node->id = (uint32_t)current->node_count;
+    current->nodes[current->node_count++] = node;
+    return nt__tensor_of(node);
+}
+
+nt_tensor nt__input(int role, int index, const char *name, nt__type type) {
+    const nt_site nowhere = {0};
+    size_t size = strlen(name) + 1;
+    char *copy = nt__trace_alloc(nowhere, name, 1, size);
+    if (!copy) return nt__failed();
+    nt__attributes attributes = {.role = role, .index = index, .name = memcpy(copy, name, size)};
+    return nt__emit(NT__OP_input, nowhere, type, 0, NULL, &attributes);
+}
+
+void nt__claim_range(nt_tensor x, int64_t low, int64_t limit, nt_site site) {
+    const nt__node *node = nt__node_of(x, site, "claim");
+    while (node && (node->op == NT__OP_convert || node->op == NT__OP_reshape)) node = node->operands[0];
+    if (!node || node->op != NT__OP_input) return;
+    if (!NT__GROW(current->claims, current->claim_count, current->claim_capacity)) {
+        nt__trace_out_of_memory();
+        return;
+    }
+    current->claims[current->claim_count++] =
+        (nt__claim){node->attributes.role, node->attributes.index, low, limit, site};
+}
+
+const nt__claim *nt__claims(const nt__graph *graph, size_t *count) {
+    *count = graph->claim_count;
+    return graph->claims;
+}
+
+/* ---- what a tensor says of itself ------------------------------------------------------------------------------- */
+
+static const nt__node *look(nt_tensor x) {
+    return current && x.trace == current->trace && x.id > 0 && x.id < current->node_count ? current->nodes[x.id] : NULL;
+}
+
+nt_dtype nt_dtype_of(nt_tensor x) {
+    const nt__node *node = look(x);
+    return node ? node->type.dtype : NT_F32;
+}
+
+nt_shape nt_shape_of(nt_tensor x) {
+    const nt__node *node = look(x);
+    if (node) return node->type.shape;
+    nt_shape ones = {.rank = nt__is_number(x) ? 0 : NT_MAX_RANK};
+    for (int i = 0; i < ones.rank; i++) ones.dims[i] = 1;
+    return ones;
+}
+
+int nt_rank(nt_tensor x) {
+    return nt_shape_of(x).rank;
+}
+
+int64_t nt_dim_at(nt_tensor x, int axis, nt_site site) {
+    const nt__node *node = nt__node_of(x, site, "dim");
+    int index;
+    return node && nt__axis("dim", site, node->type, axis, &index) ? node->type.shape.dims[index] : 1;
+}

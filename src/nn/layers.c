@@ -1,0 +1,26 @@
+/* Layers: parameters and operations put together. */
+#include "nn/nn.h"
+
+static bool is_default(nt_init init) {
+    return init.kind == NT_INIT_CONSTANT && init.scale == NT_SCALE_ABSOLUTE && init.value == 0;
+}
+
+nt_tensor nt_dense_at(nt_model *m, const char *name, nt_tensor x, int64_t units, nt_dense_options options,
+                      nt_site site) {
+    nt_shape shape = nt_shape_of(x);
+    nt_dtype dtype = nt_dtype_of(x);
+    if (shape.rank < 1 || units < 1 || !nt_dtype_is_float(dtype)) {
+        char text[NT__TYPE_TEXT];
+        return nt__trace_fail(site, "dense",
+                              "'%s' needs a floating tensor with a last axis and at least 1 unit, got %s and %lld",
+                              name, nt__type_text((nt__type){dtype, shape}, text), (long long)units);
+    }
+    if (!nt_scope_enter(m, site, "%s", name)) return x;
+    nt_parameter_options weight = {dtype, is_default(options.weight_init) ? nt_glorot_uniform() : options.weight_init};
+    nt_parameter_options bias = {dtype, options.bias_init};
+    nt_shape weight_shape = nt_dims(shape.dims[shape.rank - 1], units);
+    nt_tensor y = nt_matmul_at(x, nt_parameter_at(m, "weight", weight_shape, weight, site), site);
+    if (!options.no_bias) y = nt_add_at(y, nt_parameter_at(m, "bias", nt_dims(units), bias, site), site);
+    nt_scope_leave(m);
+    return y;
+}

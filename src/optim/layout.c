@@ -1,0 +1,86 @@
+/* The flat layout: which group and which place in its buffer each parameter has. */
+#include <string.h>
+
+#include "optim/optim.h"
+
+static int find_group(const nt__layout *layout, const char *name) {
+    for (size_t i = 0; i < layout->group_count; i++)
+        if (strcmp(layout->groups[i].name, name) == 0) return (int)i;
+    return -1;
+}
+
+/* Groups in the order of their first leaf, `default` first when some leaf is in it. */
+static bool collect_groups(nt__layout *layout, size_t count, const char *const *names) {
+    for (size_t i = 0; i < count; i++) {
+        if (find_group(layout, names[i]) >= 0) continue;
+        const char *name = nt__arena_strdup(&layout->arena, names[i]);
+        if (!name) return false;
+        size_t at = strcmp(name, "default") == 0 ? 0 : layout->group_count;
+        memmove(layout->groups + at + 1, layout->groups + at, sizeof *layout->groups * (layout->group_count - at));
+        layout->groups[at] = (nt__group){.name = name};
+        layout->group_count++;
+    }
+    return true;
+}
+
+static nt_status place(nt__layout *layout, size_t index, const nt__leaf *leaf, const char *group_name) {
+    int number = find_group(layout, group_name);
+    nt__group *group = &layout->groups[number];
+    if (group->length > 0 && group->dtype != leaf->type.dtype)
+        return nt__fail(
+            NT_INVALID,
+            "%s:%d in %s: parameter '%s' is %s but the others of group '%s' are %s: a group has one element type",
+            leaf->site.file, leaf->site.line, leaf->site.function, leaf->path, nt_dtype_name(leaf->type.dtype),
+            group->name, nt_dtype_name(group->dtype));
+    const char *path = nt__arena_strdup(&layout->arena, leaf->path);
+    if (!path) return NT_OUT_OF_MEMORY;
+    int64_t length = nt_shape_elements(leaf->type.shape);
+    layout->rows[index] = (nt__row){path, leaf->type, number, group->length, length};
+    group->dtype = leaf->type.dtype;
+    group->length += length;
+    return NT_OK;
+}
+
+nt_status nt__layout_build(const nt__leaf *leaves, size_t count, const char *const *group_names, nt__layout *out) {
+    *out = (nt__layout){0};
+    if (count == 0)
+        return nt__fail(
+            NT_INVALID,
+            "the model has no parameters: forward declares them with nt_parameter or a layer such as nt_dense");
+    const char **names = nt__alloc(count, sizeof *names);
+    out->rows = nt__arena_alloc(&out->arena, count, sizeof *out->rows);
+    out->groups = nt__arena_alloc(&out->arena, count + 1, sizeof *out->groups);
+    nt_status status = names && out->rows && out->groups ? NT_OK : NT_OUT_OF_MEMORY;
+    for (size_t i = 0; status == NT_OK && i < count; i++) names[i] = group_names ? group_names[i] : "default";
+    if (status == NT_OK && !collect_groups(out, count, names)) status = NT_OUT_OF_MEMORY;
+    for (size_t i = 0; status == NT_OK && i < count; i++) status = place(out, i, &leaves[i], names[i]);
+    out->row_count = count;
+    nt__free(names);
+    if (status != NT_OK) nt__layout_free(out);
+    return status;
+}
+
+void nt__layout_free(nt__layout *layout) {
+    nt__arena_free(&layout->arena);
+    *layout = (nt__layout){0};
+}
+
+nt__type nt__group_type(const nt__group *group) {
+    return (nt__type){group->dtype, nt_dims(group->length)};
+}
+
+nt_tensor nt__layout_leaf(const nt__row *row, nt_tensor flat) {
+    nt_tensor piece = nt_slice(flat, nt_dims(row->offset), nt_dims(row->offset + row->length));
+    return nt_reshape_at(piece, row->type.shape, NT_SITE);
+}
+
+nt_tensor nt__layout_gather(const nt__layout *layout, int group, const nt_tensor *leaves) {
+    nt__type type = nt__group_type(&layout->groups[group]);
+    nt_tensor flat = nt_full(type.dtype, type.shape, 0);
+    for (size_t i = 0; i < layout->row_count; i++) {
+        const nt__row *row = &layout->rows[i];
+        if (row->group != group) continue;
+        flat = nt_update_slice(flat, nt_reshape(leaves[i], row->length), nt_dims(row->offset));
+    }
+    return flat;
+}

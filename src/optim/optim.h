@@ -1,0 +1,95 @@
+/* Optimization: the flat layout of the parameters, rules as traced updates, clipping.
+ * Not here: schedules of values over the steps, the training loop, device buffers.
+ */
+#ifndef NT_OPTIM_OPTIM_H
+#define NT_OPTIM_OPTIM_H
+
+#include "graph/graph.h"
+#include "nitro/optim.h"
+#include "nn/nn.h"
+
+/* ---- the flat layout: one buffer a group (L1 to L13) ------------------------------------------------------------- */
+
+typedef struct nt__row {
+    const char *path;
+    nt__type type;
+    int group;
+    int64_t offset, length; /* elements, inside the group's own buffer */
+} nt__row;
+
+typedef struct nt__group {
+    const char *name;
+    nt_dtype dtype;
+    int64_t length;
+} nt__group;
+
+/* Rows are in the order of their leaves: rows[i] is leaf i. */
+typedef struct nt__layout {
+    nt__arena arena;
+    nt__row *rows;
+    size_t row_count;
+    nt__group *groups;
+    size_t group_count;
+} nt__layout;
+
+/* Lays out the leaves: groups in the order of their first leaf, `default` first; inside a group leaves keep their
+ * order. group_names[i] names the group of leaf i; NULL puts all in `default`. An error when there is no leaf, or when
+ * a group's leaves differ in element type. */
+nt_status nt__layout_build(const nt__leaf *leaves, size_t count, const char *const *group_names, nt__layout *out);
+void nt__layout_free(nt__layout *layout);
+/* The type of a group's flat buffer. */
+nt__type nt__group_type(const nt__group *group);
+
+/* A leaf as a tensor: its slice of the group's flat tensor, in its shape. */
+nt_tensor nt__layout_leaf(const nt__row *row, nt_tensor flat);
+/* A group's flat tensor from one tensor a leaf: each piece is written into zeros at its place (concatenation is 5 to 10
+ * times slower in the engine). */
+nt_tensor nt__layout_gather(const nt__layout *layout, int group, const nt_tensor *leaves);
+
+/* ---- rules --------------------------------------------------------------------------------------------------------
+ */
+
+enum { NT__MAX_STATES = 5 };
+
+/* One array of a rule's state: one element for each parameter, or one scalar. */
+typedef struct nt__state {
+    const char *name;
+    bool scalar;
+    bool counts;            /* a scalar i32 instead of the parameters' type */
+    int starts_at_constant; /* a scalar's first value is this constant of the rule; -1: `start` */
+    double start;
+} nt__state;
+
+/* What an update sees: tensors of one group, already flat. It sets next_state and returns dx. */
+typedef struct nt__update {
+    const nt_rule *rule;
+    nt_dtype dtype;
+    nt_tensor x, g, eta;
+    const nt_tensor *state;
+    nt_tensor *next_state;
+} nt__update;
+
+struct nt_rule_kind {
+    const char *name;
+    const char *constants[NT_RULE_MAX_CONSTANTS]; /* their names; NULL ends the list */
+    int state_count;
+    nt__state states[NT__MAX_STATES];
+    nt_tensor (*update)(nt__update *u);
+};
+
+/* The rule with the default filled in. */
+nt_rule nt__rule_resolve(nt_rule rule);
+nt__type nt__state_type(const nt__state *state, const nt__group *group);
+/* The first value of every element of a state. */
+double nt__state_start(const nt__state *state, const nt_rule *rule);
+/* One update of a group: x - dx, in x's type. */
+nt_tensor nt__rule_apply(const nt_rule *rule, nt_tensor x, nt_tensor g, nt_tensor eta, const nt_tensor *state,
+                         nt_tensor *next_state);
+/* "RAdam(beta1 0.9, beta2 0.999, epsilon 1e-08)" */
+void nt__rule_print(const nt_rule *rule, nt__text *out);
+
+/* Scales the gradients of all groups so that their common L2 norm is at most `threshold`: g threshold / max(norm,
+ * threshold). A threshold of 0 or less emits nothing (L51 to L53). */
+void nt__clip_by_global_norm(nt_tensor *gradients, size_t count, double threshold);
+
+#endif
