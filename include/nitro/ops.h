@@ -10,8 +10,7 @@
 
 #include "nitro/tensor.h"
 
-/* ---- arithmetic: floating and integer ------------------------------------------------------------------------------
- */
+/* ---- arithmetic: floating and integer ---------------------------------------------------------------------------- */
 
 #define nt_add(a, b) nt_add_at(NT_TENSOR(a), NT_TENSOR(b), NT_SITE) /* a + b. Gradient: c, c */
 #define nt_sub(a, b) nt_sub_at(NT_TENSOR(a), NT_TENSOR(b), NT_SITE) /* a - b. Gradient: c, -c */
@@ -20,12 +19,13 @@
 #define nt_div(a, b) nt_div_at(NT_TENSOR(a), NT_TENSOR(b), NT_SITE)
 /* a to the power b. Gradient: c b a^(b-1) (0 where b is 0), c y log(a) (0 where a is 0 and b is not negative). */
 #define nt_pow(a, b) nt_pow_at(NT_TENSOR(a), NT_TENSOR(b), NT_SITE)
-/* Larger and smaller of two. Equal operands get half of c each. A nan in the second operand may be lost. */
+/* Larger and smaller of two; a nan of either is the result. Gradient: c to the operand that won, half to each of two
+ * equal ones. */
 #define nt_max(a, b) nt_max_at(NT_TENSOR(a), NT_TENSOR(b), NT_SITE)
 #define nt_min(a, b) nt_min_at(NT_TENSOR(a), NT_TENSOR(b), NT_SITE)
 #define nt_neg(x) nt_neg_at(NT_TENSOR(x), NT_SITE)       /* -x. Gradient: -c */
-#define nt_abs(x) nt_abs_at(NT_TENSOR(x), NT_SITE)       /* |x|. Gradient: c sign(x), 0 at 0 */
-#define nt_sign(x) nt_sign_at(NT_TENSOR(x), NT_SITE)     /* -1, 0 or 1; keeps nan. Gradient: 0 */
+#define nt_abs(x) nt_abs_at(NT_TENSOR(x), NT_SITE)       /* |x|, signed types. Gradient: c sign(x), 0 at 0 */
+#define nt_sign(x) nt_sign_at(NT_TENSOR(x), NT_SITE)     /* -1, 0 or 1; keeps nan; signed types. Gradient: 0 */
 #define nt_square(x) nt_square_at(NT_TENSOR(x), NT_SITE) /* x x. Gradient: 2 c x */
 
 nt_tensor nt_add_at(nt_tensor a, nt_tensor b, nt_site site);
@@ -40,8 +40,7 @@ nt_tensor nt_abs_at(nt_tensor x, nt_site site);
 nt_tensor nt_sign_at(nt_tensor x, nt_site site);
 nt_tensor nt_square_at(nt_tensor x, nt_site site);
 
-/* ---- functions of one floating tensor ------------------------------------------------------------------------------
- */
+/* ---- functions of one floating tensor ---------------------------------------------------------------------------- */
 
 #define nt_exp(x) nt_exp_at(NT_TENSOR(x), NT_SITE)           /* Gradient: c y */
 #define nt_expm1(x) nt_expm1_at(NT_TENSOR(x), NT_SITE)       /* exp(x) - 1, exact near 0. Gradient: c (y + 1) */
@@ -63,8 +62,7 @@ nt_tensor nt_tanh_at(nt_tensor x, nt_site site);
 nt_tensor nt_logistic_at(nt_tensor x, nt_site site);
 nt_tensor nt_relu_at(nt_tensor x, nt_site site);
 
-/* ---- comparison and choice ------------------------------------------------------------------------------------------
- */
+/* ---- comparison and choice --------------------------------------------------------------------------------------- */
 
 /* bool tensors; any comparison with nan is false, except not_equal. No gradient. */
 #define nt_equal(a, b) nt_equal_at(NT_TENSOR(a), NT_TENSOR(b), NT_SITE)
@@ -84,8 +82,7 @@ nt_tensor nt_greater_at(nt_tensor a, nt_tensor b, nt_site site);
 nt_tensor nt_greater_equal_at(nt_tensor a, nt_tensor b, nt_site site);
 nt_tensor nt_where_at(nt_tensor which, nt_tensor a, nt_tensor b, nt_site site);
 
-/* ---- new values
- * ------------------------------------------------------------------------------------------------------ */
+/* ---- new values -------------------------------------------------------------------------------------------------- */
 
 /* A tensor of `shape` filled with one number. */
 #define nt_full(dtype, shape, value) nt_full_at(dtype, shape, value, NT_SITE)
@@ -103,11 +100,10 @@ nt_tensor nt_constant_at(const nt_array *array, nt_site site);
 nt_tensor nt_iota_at(nt_dtype dtype, nt_shape shape, int axis, nt_site site);
 nt_tensor nt_one_hot_at(nt_tensor labels, int64_t classes, nt_dtype dtype, nt_site site);
 
-/* ---- types and shapes
- * -------------------------------------------------------------------------------------------------- */
+/* ---- types and shapes -------------------------------------------------------------------------------------------- */
 
-/* Another element type. Floating to integer truncates and saturates, nan gives 0. Gradient between floating types: c
- * converted back; else none. */
+/* Another element type. Floating to integer truncates and saturates, nan gives 0; to bool: whether it is not 0.
+ * Gradient between floating types: c converted back; else none. */
 #define nt_convert(x, dtype) nt_convert_at(x, dtype, NT_SITE)
 /* The same elements, row-major, in another shape; one size may be -1: what is left. nt_reshape(x, -1, 784). Gradient: c
  * reshaped back. */
@@ -131,14 +127,13 @@ nt_tensor nt_slice_at(nt_tensor x, nt_shape start, nt_shape limit, nt_site site)
 nt_tensor nt_update_slice_at(nt_tensor x, nt_tensor update, nt_shape start, nt_site site);
 nt_tensor nt_stop_gradient_at(nt_tensor x, nt_site site);
 
-/* ---- reductions
- * ---------------------------------------------------------------------------------------------------------- */
+/* ---- reductions -------------------------------------------------------------------------------------------------- */
 
-/* Over `axes` (a list; none: all), which are dropped: nt_sum(x), nt_sum(x, -1), nt_sum(x, 0, 1). Gradient: c stretched;
- * mean: c / number. */
+/* Floating and integer (mean: floating). Over `axes`, which are dropped: nt_sum(x, -1), nt_sum(x, 0, 1); none given
+ * means all: nt_sum(x). Gradient: c stretched; mean: c / number. */
 #define nt_sum(x, ...) nt_sum_at(x, NT_AXES_(__VA_ARGS__), NT_SITE)
 #define nt_mean(x, ...) nt_mean_at(x, NT_AXES_(__VA_ARGS__), NT_SITE)
-/* Largest element. Gradient: c shared evenly among equal largest ones. A nan may be lost. */
+/* Largest element; a nan is the result. Gradient: c shared evenly among equal largest ones. */
 #define nt_reduce_max(x, ...) nt_reduce_max_at(x, NT_AXES_(__VA_ARGS__), NT_SITE)
 
 nt_tensor nt_sum_at(nt_tensor x, nt_shape axes, nt_site site);
@@ -153,8 +148,7 @@ nt_tensor nt_reduce_max_at(nt_tensor x, nt_shape axes, nt_site site);
 nt_tensor nt_log_softmax_at(nt_tensor x, nt_site site);
 nt_tensor nt_softmax_at(nt_tensor x, nt_site site);
 
-/* ---- linear algebra
- * ------------------------------------------------------------------------------------------------------- */
+/* ---- linear algebra ---------------------------------------------------------------------------------------------- */
 
 /* Matrix product of the last two axes, [..., m, k] x [..., k, n] -> [..., m, n]. A vector operand has its missing axis
  * added and dropped again; leading axes broadcast (numpy.matmul). Gradient: c b^T, a^T c. */

@@ -71,6 +71,9 @@ typedef struct nt_run_options {
  * changes), copied; strings in it must outlive the run. */
 nt_status nt_run_new(const nt_experiment *experiment, const void *fields, const nt_run_options *options, nt_run **out);
 void nt_run_free(nt_run *run);
+/* Frees the compiled programs and closes the engine's client, once all runs are freed; an error says what is still
+ * alive. For the end of a program: a process may go on to make new runs. */
+nt_status nt_shutdown(void);
 
 /* ---- using
  * -------------------------------------------------------------------------------------------------------------------

@@ -11,17 +11,17 @@
 enum { MISSING_NAME = 128 };
 
 /* What asking leaves behind. A hook has its batch as const; for it, asking changes nothing. */
-typedef struct notes {
+typedef struct asked {
     char missing[MISSING_NAME];    /* "" while every field asked for was there */
     const nt__split_field *failed; /* memory for its rows was short */
     nt_array fields[];             /* one for each field of the split; `data` is NULL until it is asked for */
-} notes;
+} asked;
 
 struct nt_host_batch {
     const nt__split *split;
     nt__rows rows;
     uint32_t *order; /* what rows.order points to; NULL when the rows are contiguous in the split's arrays */
-    notes *notes;
+    asked *notes;
 };
 
 /* ---- making and freeing ----------------------------------------------------------------------------------------- */
@@ -84,7 +84,7 @@ static const nt_array *fill(const nt_host_batch *batch, const nt__split_field *f
     return array;
 }
 
-static const nt_array *note_missing(notes *notes, const char *field) {
+static const nt_array *note_missing(asked *notes, const char *field) {
     if (!*notes->missing) snprintf(notes->missing, sizeof notes->missing, "%s", field);
     return NULL;
 }
@@ -102,7 +102,7 @@ const char *nt__host_batch_missing(const nt_host_batch *batch) {
 }
 
 nt_status nt__host_batch_status(const nt_host_batch *batch) {
-    const notes *notes = batch->notes;
+    const asked *notes = batch->notes;
     if (notes->failed)
         return nt__fail(NT_OUT_OF_MEMORY, "out of host memory for %" PRId64 " rows of field '%s' of split '%s'",
                         batch->rows.count, notes->failed->name, batch->split->name);

@@ -6,21 +6,21 @@
 
 #include "graph/node.h"
 
-/* ---- constants -------------------------------------------------------------------------------------------------- */
+/* ---- constants --------------------------------------------------------------------------------------------------- */
 
 /* Whether an integer or bool type has the value. The largest values of the 64-bit types are no doubles: in one, they
  * are rounded up to the number that is one too large. */
 static bool is_value_of(nt_dtype dtype, double value) {
     char element[8];
     nt__element_set(dtype, element, value);
-    double too_large = dtype == NT_I64 ? 0x1p63 : dtype == NT_U64 ? 0x1p64 : INFINITY;
+    double too_large = dtype == NT_I64 ? 0x1p63 : dtype == NT_U64 ? 0x1p64 : HUGE_VAL;
     return nt__element_get(dtype, element) == value && value < too_large;
 }
 
 nt_tensor nt__filled(const char *what, nt__type type, double value, nt_site site) {
     if (!nt__type_possible(what, site, type)) return nt__failed();
     if (!nt_dtype_is_float(type.dtype) && !is_value_of(type.dtype, value))
-        return nt__trace_fail(site, what, "the number %.17g is not a value of %s; convert the tensor with nt_convert",
+        return nt__trace_fail(site, what, "the number %.15g is not a value of %s; convert the tensor with nt_convert",
                               value, nt_dtype_name(type.dtype));
     void *element = nt__trace_alloc(site, what, 1, nt_dtype_size(type.dtype));
     if (!element) return nt__failed();
@@ -49,7 +49,7 @@ nt_tensor nt_iota_at(nt_dtype dtype, nt_shape shape, int axis, nt_site site) {
     return right ? nt__emit(NT__OP_iota, site, type, 0, NULL, &attributes) : nt__failed();
 }
 
-/* ---- broadcasting ----------------------------------------------------------------------------------------------- */
+/* ---- broadcasting ------------------------------------------------------------------------------------------------ */
 
 static bool refuse(const char *what, nt_site site, int count, const nt_tensor *operands, const char *why) {
     char list[4 * NT__TYPE_TEXT] = "", type[NT__TYPE_TEXT];
@@ -114,7 +114,7 @@ static nt_tensor bring_to(const char *what, nt_site site, nt__type type, nt_tens
     return nt__is_number(x) ? nt__filled(what, type, x.number, site) : nt_broadcast_at(x, type.shape, site);
 }
 
-/* ---- shape rules ------------------------------------------------------------------------------------------------ */
+/* ---- shape rules ------------------------------------------------------------------------------------------------- */
 
 bool nt__shape_given(nt__node *node) {
     (void)node;
@@ -194,12 +194,16 @@ BINARY(mul)
 BINARY(div)
 BINARY(pow)
 
-/* The engine keeps a nan of the first operand of its maximum and minimum, and may lose one of the second. */
+static nt_tensor or_its_nan(nt_tensor x, nt_tensor y, nt_site site) {
+    return nt_where_at(nt_not_equal_at(x, x, site), x, y, site);
+}
+
+/* The engine's maximum and minimum may lose a nan, unless the other operand is a constant. */
 static nt_tensor extreme(nt__op op, nt_tensor a, nt_tensor b, nt_site site) {
-    if (nt__is_number(a) && !nt__is_number(b)) return extreme(op, b, a, site);
     nt_tensor y = binary(op, a, b, site, NULL);
-    bool may_be_nan = nt__is_number(b) ? isnan(b.number) : nt_dtype_is_float(nt_dtype_of(b));
-    return may_be_nan ? nt_where_at(nt_not_equal_at(b, b, site), b, y, site) : y;
+    bool one_number = nt__is_number(a) != nt__is_number(b);
+    bool safe = one_number && !isnan(nt__is_number(a) ? a.number : b.number);
+    return safe || !nt_dtype_is_float(nt_dtype_of(y)) ? y : or_its_nan(a, or_its_nan(b, y, site), site);
 }
 
 nt_tensor nt_max_at(nt_tensor a, nt_tensor b, nt_site site) {
@@ -284,7 +288,8 @@ nt_tensor nt_one_hot_at(nt_tensor labels, int64_t classes, nt_dtype dtype, nt_si
     wide.dims[wide.rank++] = 1;
     nt_tensor column = nt_reshape_at(labels, wide, site);
     wide.dims[wide.rank - 1] = classes;
-    /* A type that has every class, and where no label wraps to one: those of u32 and u64 that do not fit are negative. */
+    /* A type that has every class, and where no label wraps to one: those of u32 and u64 that do not fit are negative.
+     */
     nt_dtype index = nt_dtype_size(node->type.dtype) < 8 && classes <= INT32_MAX ? NT_I32 : NT_I64;
     nt_tensor hit = nt_equal_at(nt_convert_at(column, index, site), nt_iota_at(index, wide, -1, site), site);
     return nt_convert_at(hit, dtype, site);

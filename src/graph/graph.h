@@ -9,7 +9,7 @@
 
 typedef struct nt__graph nt__graph;
 
-/* ---- a trace ---------------------------------------------------------------------------------------------------- */
+/* ---- a trace ----------------------------------------------------------------------------------------------------- */
 
 /* A new, empty graph; it becomes the thread's current trace. Traces nest: ending one makes the outer one current again.
  */
@@ -51,8 +51,7 @@ void nt__gradient(nt_tensor loss, const nt_tensor *with_respect_to, size_t count
 void nt__vjp(nt_tensor y, nt_tensor cotangent, const nt_tensor *with_respect_to, size_t count, nt_tensor *out,
              bool *reached);
 
-/* ---- text ---------------------------------------------------------------------------------------------------------
- */
+/* ---- text -------------------------------------------------------------------------------------------------------- */
 
 /* A result of the program. `takes` is an argument whose memory it may take over (donation); a zero tensor: none. */
 typedef struct nt__result {
@@ -69,8 +68,9 @@ typedef struct nt__argument {
     int donated_to; /* a result, or -1 */
 } nt__argument;
 
-/* What made a line of the text: for messages and for telling what moved. `text` is the line without its value numbers.
- */
+/* What made a line of the text: for messages and for telling what moved. `text` is the line without its indentation and
+ * its value numbers: "add : (tensor<3xf32>, tensor<3xf32>) -> tensor<3xf32>". The site is the
+ * user's call; its texts are empty where that is not known. */
 typedef struct nt__line {
     const char *text;
     nt_site site;
@@ -83,12 +83,13 @@ typedef struct nt__printed {
     nt__text text;
     nt__argument *arguments;
     size_t argument_count;
-    nt__line *lines; /* lines[i] belongs to line first_line + i of the text */
+    nt__line *lines; /* lines[i] belongs to line first_line + i of the text, counted from 1; the rest belong to none */
     size_t line_count;
     int first_line;
 } nt__printed;
 
-/* Prints the current trace. An input appears when a result needs it, or when a result takes its memory. */
+/* Prints the current trace as module `module`, an identifier. An input appears when a result needs it, or when a result
+ * takes its memory. */
 nt_status nt__print(const char *module, const nt__result *results, size_t count, nt__printed *out);
 void nt__printed_free(nt__printed *printed);
 

@@ -1,4 +1,6 @@
 /* Matrix products: one general contraction (dot) and numpy's matmul over it. */
+#include <stdio.h>
+
 #include "graph/node.h"
 
 /* Attribute lists of dot: batch axes of a, of b, contracting axes of a, of b. Result axes: batch, then the free axes of
@@ -76,8 +78,7 @@ void nt__gradient_dot(const nt__backward *b, nt_tensor *out) {
         if (b->wanted[i]) out[i] = dot_cotangent(b, i);
 }
 
-/* ---- matmul -------------------------------------------------------------------------------------------------------
- */
+/* ---- matmul ------------------------------------------------------------------------------------------------------ */
 
 /* Leading axes of both, broadcast against each other; false when they do not. */
 static bool batch_shape(nt_shape a, nt_shape b, nt_shape *out) {
@@ -92,6 +93,17 @@ static bool batch_shape(nt_shape a, nt_shape b, nt_shape *out) {
     return true;
 }
 
+static nt_tensor refuse(nt_site site, nt__type a, nt__type b, const char *why) {
+    char text_a[NT__TYPE_TEXT], text_b[NT__TYPE_TEXT];
+    return nt__trace_fail(site, "matmul", "%s x %s: %s", nt__type_text(a, text_a), nt__type_text(b, text_b), why);
+}
+
+static nt_tensor refuse_inner(nt_site site, nt__type a, nt__type b, int64_t inner_a, int64_t inner_b) {
+    char why[80];
+    snprintf(why, sizeof why, "inner sizes %lld and %lld differ", (long long)inner_a, (long long)inner_b);
+    return refuse(site, a, b, why);
+}
+
 static nt_tensor with_batch(nt_tensor x, nt_shape batch, nt_site site) {
     nt_shape own = nt_shape_of(x), shape = batch;
     shape.dims[shape.rank++] = own.dims[own.rank - 2];
@@ -99,45 +111,39 @@ static nt_tensor with_batch(nt_tensor x, nt_shape batch, nt_site site) {
     return nt_broadcast_at(x, shape, site);
 }
 
+/* Of two tensors with at least two axes each. */
+static nt_tensor product(nt_tensor a, nt_tensor b, nt_shape batch, nt_site site) {
+    int rank = batch.rank;
+    if (nt_rank(b) > 2)
+        return dot(with_batch(a, batch, site), with_batch(b, batch, site),
+                   (nt_shape[4]){range(0, rank), range(0, rank), range(rank + 1, 1), range(rank, 1)}, site);
+    /* A matrix on the right serves all batches in one product. */
+    return dot(a, b, (nt_shape[4]){{0}, {0}, range(nt_rank(a) - 1, 1), range(0, 1)}, site);
+}
+
+/* A vector on the left is a matrix of one row, one on the right a matrix of one column. */
+static nt_shape as_matrix(nt_shape shape, bool left) {
+    if (shape.rank > 1) return shape;
+    return left ? nt_dims(1, shape.dims[0]) : nt_dims(shape.dims[0], 1);
+}
+
 nt_tensor nt_matmul_at(nt_tensor a, nt_tensor b, nt_site site) {
     const nt__node *left = nt__node_of(a, site, "matmul"), *right = nt__node_of(b, site, "matmul");
-    if (!left || !right) return nt__failed();
+    if (!left || !right || !nt__type_numeric("matmul", site, left->type)) return nt__failed();
     nt__type type_a = left->type, type_b = right->type;
-    char text_a[NT__TYPE_TEXT], text_b[NT__TYPE_TEXT];
-    nt__type_text(type_a, text_a);
-    nt__type_text(type_b, text_b);
     if (type_a.shape.rank == 0 || type_b.shape.rank == 0)
-        return nt__trace_fail(site, "matmul", "%s x %s: a scalar has no axis to contract; nt_mul multiplies by one",
-                              text_a, text_b);
+        return refuse(site, type_a, type_b, "a scalar has no axis to contract; nt_mul multiplies by one");
     if (type_a.dtype != type_b.dtype)
-        return nt__trace_fail(site, "matmul", "%s x %s: element types differ; nt_convert makes them equal", text_a,
-                              text_b);
-    bool row = type_a.shape.rank == 1, column = type_b.shape.rank == 1;
-    if (row) a = nt_reshape_at(a, nt_dims(1, type_a.shape.dims[0]), site);
-    if (column) b = nt_reshape_at(b, nt_dims(type_b.shape.dims[0], 1), site);
-    nt_shape shape_a = nt_shape_of(a), shape_b = nt_shape_of(b), batch = {0};
+        return refuse(site, type_a, type_b, "element types differ; nt_convert makes them equal");
+    nt_shape shape_a = as_matrix(type_a.shape, true), shape_b = as_matrix(type_b.shape, false), batch = {0};
     int64_t inner_a = shape_a.dims[shape_a.rank - 1], inner_b = shape_b.dims[shape_b.rank - 2];
-    if (inner_a != inner_b)
-        return nt__trace_fail(site, "matmul", "%s x %s: inner sizes %lld and %lld differ", text_a, text_b,
-                              (long long)inner_a, (long long)inner_b);
+    if (inner_a != inner_b) return refuse_inner(site, type_a, type_b, inner_a, inner_b);
     if (!batch_shape(shape_a, shape_b, &batch))
-        return nt__trace_fail(site, "matmul", "%s x %s: the leading axes do not broadcast", text_a, text_b);
-    nt_tensor product;
-    if (shape_b.rank == 2) {
-        /* A matrix on the right serves all batches in one product. */
-        product = dot(a, b, (nt_shape[4]){{0}, {0}, range(shape_a.rank - 1, 1), range(0, 1)}, site);
-    } else {
-        int rank = batch.rank;
-        product = dot(with_batch(a, batch, site), with_batch(b, batch, site),
-                      (nt_shape[4]){range(0, rank), range(0, rank), range(rank + 1, 1), range(rank, 1)}, site);
-    }
-    if (!row && !column) return product;
-    nt_shape result = nt_shape_of(product);
-    if (nt__tensor_failed(product)) return product;
-    if (column) result.rank--;
-    if (row) {
-        if (!column) result.dims[result.rank - 2] = result.dims[result.rank - 1];
-        result.rank--;
-    }
-    return nt_reshape_at(product, result, site);
+        return refuse(site, type_a, type_b, "the leading axes do not broadcast: sizes must be equal or 1");
+    nt_tensor y = product(nt_reshape_at(a, shape_a, site), nt_reshape_at(b, shape_b, site), batch, site);
+    /* The axis that a vector lacks is not in the result. */
+    nt_shape result = batch;
+    if (type_a.shape.rank > 1) result.dims[result.rank++] = shape_a.dims[shape_a.rank - 2];
+    if (type_b.shape.rank > 1) result.dims[result.rank++] = shape_b.dims[shape_b.rank - 1];
+    return nt_reshape_at(y, result, site);
 }

@@ -27,7 +27,7 @@ typedef struct nt__backward {
  *   print       nt__print_<rule>: what stands between the operands and the types
  *   lists       attribute names of node->lists, in order
  */
-#define NT__OPERATIONS(ROW)                                                                \
+#define NT__OPERATIONS(ROW)                                                             \
     ROW(input, NULL, given, zero, nothing, "")                                          \
     ROW(constant, "constant", given, zero, constant, "")                                \
     ROW(iota, "iota", given, zero, iota, "")                                            \
@@ -145,8 +145,8 @@ nt_tensor nt__emit(nt__op op, nt_site site, nt__type type, int count, const nt_t
 /* ---- the table's rules ------------------------------------------------------------------------------------------- */
 
 #define NT__RULES(id, stablehlo, shape_rule, gradient_rule, print_rule, names) \
-    bool nt__shape_##shape_rule(nt__node *node);                                      \
-    void nt__gradient_##gradient_rule(const nt__backward *b, nt_tensor *out);         \
+    bool nt__shape_##shape_rule(nt__node *node);                               \
+    void nt__gradient_##gradient_rule(const nt__backward *b, nt_tensor *out);  \
     void nt__print_##print_rule(const nt__node *node, nt__text *text);
 NT__OPERATIONS(NT__RULES)
 #undef NT__RULES

@@ -4,8 +4,7 @@
 
 #include "graph/node.h"
 
-/* ---- types and numbers --------------------------------------------------------------------------------------------
- */
+/* ---- types and numbers ------------------------------------------------------------------------------------------- */
 
 const char *nt__dtype_text(nt_dtype dtype) {
     static const char *const names[NT_DTYPE_COUNT] = {
@@ -56,8 +55,7 @@ static void print_list(nt_shape list, nt__text *text) {
     nt__text_put(text, "]", 1);
 }
 
-/* ---- print rules of the table ---------------------------------------------------------------------------------------
- */
+/* ---- print rules of the table ------------------------------------------------------------------------------------ */
 
 void nt__print_nothing(const nt__node *node, nt__text *text) {
     (void)node;
@@ -86,9 +84,10 @@ void nt__print_lists(const nt__node *node, nt__text *text) {
 void nt__print_constant(const nt__node *node, nt__text *text) {
     nt__text_put(text, " <{value = dense<", 17);
     const char *at = node->attributes.elements;
-    if (node->attributes.splat)
+    bool empty = nt_shape_elements(node->type.shape) == 0;
+    if (!empty && node->attributes.splat)
         print_element(node->type.dtype, at, text);
-    else if (nt_shape_elements(node->type.shape) > 0)
+    else if (!empty)
         print_nested(node->type, &at, 0, text);
     nt__text_put(text, "> : ", 4);
     nt__type_print(node->type, text);
@@ -116,28 +115,84 @@ void nt__print_dot(const nt__node *node, nt__text *text) {
     nt__text_put(text, ">}>", 3);
 }
 
-void nt__print_reduce(const nt__node *node, nt__text *text) {
-    const char *reducer = node->op == NT__OP_sum ? "add" : "maximum";
-    nt__text scalar = {0};
-    nt__type_print((nt__type){node->type.dtype, {0}}, &scalar);
-    const char *type = scalar.failed ? "" : scalar.data;
-    nt__print_lists(node, text);
-    nt__text_add(text, " ({\n    ^bb0(%%a: %s, %%b: %s):\n", type, type);
-    nt__text_add(text, "      %%c = \"stablehlo.%s\"(%%a, %%b) : (%s, %s) -> %s\n", reducer, type, type, type);
-    nt__text_add(text, "      \"stablehlo.return\"(%%c) : (%s) -> ()\n    })", type);
-    text->failed = text->failed || scalar.failed;
-    nt__text_free(&scalar);
+/* What a reduction does with two elements, of type $. */
+static const char *const reducers[] = {
+    [NT__ADD] = "      %r = \"stablehlo.add\"(%a, %b) : ($, $) -> $\n",
+    [NT__MAXIMUM] = "      %r = \"stablehlo.maximum\"(%a, %b) : ($, $) -> $\n",
+    [NT__MAXIMUM_OR_NAN] = "      %g = \"stablehlo.compare\"(%a, %b) <{comparison_direction = "
+                           "#stablehlo<comparison_direction GT>}> : ($, $) "
+                           "-> tensor<i1>\n"
+                           "      %n = \"stablehlo.compare\"(%a, %a) <{comparison_direction = "
+                           "#stablehlo<comparison_direction NE>}> : ($, $) "
+                           "-> tensor<i1>\n"
+                           "      %o = \"stablehlo.or\"(%g, %n) : (tensor<i1>, tensor<i1>) -> tensor<i1>\n"
+                           "      %r = \"stablehlo.select\"(%o, %a, %b) : (tensor<i1>, $, $) -> $\n",
+};
+
+/* Adds a piece of text with the type in place of each $. */
+static void print_with_type(const char *piece, nt__type type, nt__text *text) {
+    while (*piece) {
+        size_t length = strcspn(piece, "$");
+        nt__text_put(text, piece, length);
+        piece += length;
+        if (!*piece) break;
+        nt__type_print(type, text);
+        piece++;
+    }
 }
 
-/* ---- which nodes, and their names
- * ------------------------------------------------------------------------------------ */
+void nt__print_reduce(const nt__node *node, nt__text *text) {
+    nt__type scalar = {node->type.dtype, {0}};
+    nt__print_lists(node, text);
+    print_with_type(" ({\n    ^bb0(%a: $, %b: $):\n", scalar, text);
+    print_with_type(reducers[node->attributes.choice], scalar, text);
+    print_with_type("      \"stablehlo.return\"(%r) : ($) -> ()\n    })", scalar, text);
+}
+
+/* ---- what may be printed ----------------------------------------------------------------------------------------- */
+
+static bool refuse_donation(const nt__result *result, const nt__node *value, const nt__node *input, const char *why) {
+    char own[NT__TYPE_TEXT], taken[NT__TYPE_TEXT];
+    nt__trace_fail(value->site, result->name, "a result of %s cannot take the memory of %s: %s",
+                   nt__type_text(value->type, own), nt__type_text(input->type, taken), why);
+    return false;
+}
+
+/* The engine would refuse these with a message that names none of the parts. */
+static bool donation_is_right(const nt__result *results, size_t index) {
+    const nt__result *result = &results[index];
+    const nt__node *value = nt__node_of(result->value, (nt_site){0}, result->name);
+    const nt__node *input = nt__node_of(result->takes, (nt_site){0}, result->name);
+    size_t own = 0, taken = 0;
+    if (!value || !input) return false;
+    if (input->op != NT__OP_input) return refuse_donation(result, value, input, "that is not an argument");
+    nt__type_bytes(value->type, &own);
+    nt__type_bytes(input->type, &taken);
+    if (own != taken) return refuse_donation(result, value, input, "the numbers of bytes differ");
+    for (size_t i = 0; i < index; i++)
+        if (results[i].takes.trace && results[i].takes.id == input->id)
+            return refuse_donation(result, value, input, "another result takes it already");
+    return true;
+}
+
+static bool results_are_right(const nt__result *results, size_t count) {
+    bool right = true;
+    for (size_t i = 0; i < count; i++)
+        right = right && nt__node_of(results[i].value, (nt_site){0}, results[i].name) &&
+                (!results[i].takes.trace || donation_is_right(results, i));
+    return right;
+}
+
+/* ---- which nodes, and their names -------------------------------------------------------------------------------- */
 
 typedef struct printer {
     nt__graph *graph;
     const nt__result *results;
     size_t result_count;
     bool *needed;
-    uint32_t *number; /* of the argument or value that stands for a node */
+    uint32_t *number;        /* of the argument or value that stands for a node */
+    nt__text words;          /* of the present node */
+    nt_site site, kept_site; /* its place, and the copy of that */
     nt__printed *out;
     size_t line_capacity;
 } printer;
@@ -170,80 +225,96 @@ static int result_taking(const printer *p, const nt__node *input) {
     return -1;
 }
 
-/* ---- the parts of the text
- * ------------------------------------------------------------------------------------------- */
+/* ---- the record of the lines ------------------------------------------------------------------------------------- */
 
-static bool keep_line(printer *p, const nt__node *node, const nt__text *words) {
-    nt__printed *out = p->out;
-    if (!NT__GROW(out->lines, out->line_count, p->line_capacity)) return false;
-    const char *text = words->data ? nt__arena_strdup(&out->arena, words->data) : "";
-    const char *file = nt__arena_strdup(&out->arena, node->site.file);
-    const char *function = nt__arena_strdup(&out->arena, node->site.function);
-    if (!text || !file || !function) return false;
-    out->lines[out->line_count++] = (nt__line){text, {file, function, node->site.line}};
-    return true;
+/* Neighbours mostly share their file and function, so that one copy serves many lines. */
+static bool copy_site(printer *p, nt_site site) {
+    nt__arena *arena = &p->out->arena;
+    nt_site *kept = &p->kept_site;
+    if (!kept->file || site.file != p->site.file) kept->file = nt__arena_strdup(arena, site.file ? site.file : "");
+    if (!kept->function || site.function != p->site.function)
+        kept->function = nt__arena_strdup(arena, site.function ? site.function : "");
+    kept->line = site.line;
+    p->site = site;
+    return kept->file && kept->function;
 }
 
-static bool print_arguments(printer *p) {
+/* One record for each line of the node's words; a region has several. */
+static bool keep_lines(printer *p, nt_site site) {
     nt__printed *out = p->out;
-    size_t capacity = 0;
-    for (size_t id = 1; id < p->graph->node_count; id++) {
-        const nt__node *node = p->graph->nodes[id];
-        if (node->op != NT__OP_input || !p->needed[id]) continue;
-        if (!NT__GROW(out->arguments, out->argument_count, capacity)) return false;
-        const char *name = nt__arena_strdup(&out->arena, node->attributes.name);
-        if (!name) return false;
-        int taken = result_taking(p, node);
-        p->number[id] = (uint32_t)out->argument_count;
-        nt__text_add(&out->text, "%s%%arg%zu: ", out->argument_count ? ", " : "", out->argument_count);
-        nt__type_print(node->type, &out->text);
-        if (taken >= 0) nt__text_add(&out->text, " {tf.aliasing_output = %d : i32}", taken);
-        out->arguments[out->argument_count++] =
-            (nt__argument){name, node->type, node->attributes.role, node->attributes.index, taken};
+    char *words = p->words.failed ? NULL : nt__arena_strdup(&out->arena, p->words.data);
+    if (!words || !copy_site(p, site)) return false;
+    while (words) {
+        if (!NT__GROW(out->lines, out->line_count, p->line_capacity)) return false;
+        char *end = strchr(words, '\n');
+        if (end) *end = 0;
+        out->lines[out->line_count++] = (nt__line){words + strspn(words, " "), p->kept_site};
+        words = end ? end + 1 : NULL;
     }
     return true;
 }
 
-static void print_result_types(printer *p, nt__text *text) {
+/* ---- the parts of the text --------------------------------------------------------------------------------------- */
+
+static bool print_argument(printer *p, const nt__node *node, size_t *capacity) {
+    nt__printed *out = p->out;
+    nt__text *text = &out->text;
+    int taken = result_taking(p, node);
+    const char *name = nt__arena_strdup(&out->arena, node->attributes.name);
+    if (!name || !NT__GROW(out->arguments, out->argument_count, *capacity)) return false;
+    p->number[node->id] = (uint32_t)out->argument_count;
+    nt__text_add(text, "%s%%arg%zu: ", out->argument_count ? ", " : "", out->argument_count);
+    nt__type_print(node->type, text);
+    if (taken >= 0) nt__text_add(text, " {tf.aliasing_output = %d : i32}", taken);
+    out->arguments[out->argument_count++] =
+        (nt__argument){name, node->type, node->attributes.role, node->attributes.index, taken};
+    return true;
+}
+
+static bool print_arguments(printer *p) {
+    size_t capacity = 0;
+    for (size_t id = 1; id < p->graph->node_count; id++) {
+        const nt__node *node = p->graph->nodes[id];
+        if (node->op == NT__OP_input && p->needed[id] && !print_argument(p, node, &capacity)) return false;
+    }
+    return true;
+}
+
+static void print_result_types(const printer *p, nt__text *text) {
     for (size_t i = 0; i < p->result_count; i++) {
         if (i) nt__text_put(text, ", ", 2);
         nt__type_print(p->graph->nodes[p->results[i].value.id]->type, text);
     }
 }
 
-/* Attributes and types of a node: the line without its value numbers. */
-static void print_words(const nt__node *node, nt__text *attributes, nt__text *types) {
-    nt__operations[node->op].print(node, attributes);
-    nt__text_put(types, " : (", 4);
+static void print_types(const nt__node *node, nt__text *text) {
+    nt__text_put(text, " : (", 4);
     for (int i = 0; i < node->operand_count; i++) {
-        if (i) nt__text_put(types, ", ", 2);
-        nt__type_print(node->operands[i]->type, types);
+        if (i) nt__text_put(text, ", ", 2);
+        nt__type_print(node->operands[i]->type, text);
     }
-    nt__text_put(types, ") -> ", 5);
-    nt__type_print(node->type, types);
+    nt__text_put(text, ") -> ", 5);
+    nt__type_print(node->type, text);
 }
 
 static bool print_node(printer *p, const nt__node *node) {
-    const char *name = nt__operations[node->op].text;
-    nt__text attributes = {0}, types = {0}, words = {0}, *text = &p->out->text;
-    print_words(node, &attributes, &types);
-    nt__text_add(&words, "%s%s%s", name, attributes.data ? attributes.data : "", types.data ? types.data : "");
-    nt__text_add(text, "    %%%u = \"stablehlo.%s\"(", p->number[node->id], name);
+    const nt__operation *operation = &nt__operations[node->op];
+    nt__text *text = &p->out->text, *words = &p->words;
+    words->length = 0;
+    nt__text_add(words, "%s", operation->text);
+    size_t after_name = words->length;
+    operation->print(node, words);
+    print_types(node, words);
+    if (!keep_lines(p, node->site)) return false;
+    nt__text_add(text, "    %%%u = \"stablehlo.%s\"(", p->number[node->id], operation->text);
     for (int i = 0; i < node->operand_count; i++) {
         if (i) nt__text_put(text, ", ", 2);
         name_value(p, node->operands[i], text);
     }
     nt__text_put(text, ")", 1);
-    if (attributes.data) nt__text_put(text, attributes.data, attributes.length);
-    if (types.data) nt__text_put(text, types.data, types.length);
+    nt__text_put(text, words->data + after_name, words->length - after_name);
     nt__text_put(text, "\n", 1);
-    bool right = !attributes.failed && !types.failed && !words.failed && keep_line(p, node, &words);
-    /* A region takes more lines of the text: they belong to the same node. */
-    for (const char *c = words.data; right && c && (c = strchr(c, '\n')); c++) right = keep_line(p, node, &words);
-    nt__text_free(&attributes);
-    nt__text_free(&types);
-    nt__text_free(&words);
-    return right;
+    return true;
 }
 
 static bool print_body(printer *p) {
@@ -257,13 +328,13 @@ static bool print_body(printer *p) {
     return true;
 }
 
-static void print_return(printer *p, nt__text *text) {
-    nt__text_add(text, "    return ");
+static void print_return(const printer *p, nt__text *text) {
+    nt__text_add(text, "    return");
     for (size_t i = 0; i < p->result_count; i++) {
-        if (i) nt__text_put(text, ", ", 2);
+        nt__text_add(text, i ? ", " : " ");
         name_value(p, p->graph->nodes[p->results[i].value.id], text);
     }
-    nt__text_put(text, " : ", 3);
+    if (p->result_count) nt__text_add(text, " : ");
     print_result_types(p, text);
 }
 
@@ -286,14 +357,13 @@ nt_status nt__print(const char *module, const nt__result *results, size_t count,
     *out = (nt__printed){0};
     printer p = {.graph = nt__trace_current(), .results = results, .result_count = count, .out = out};
     if (!p.graph) return nt__fail(NT_INVALID, "printing '%s': no trace is under way", module);
-    for (size_t i = 0; i < count; i++) nt__node_of(results[i].value, NT_SITE, results[i].name);
-    nt_status status = nt__trace_status(p.graph);
-    if (status != NT_OK) return status;
+    if (p.graph->status != NT_OK || !results_are_right(results, count)) return nt__trace_status(p.graph);
     p.needed = nt__alloc(p.graph->node_count, sizeof *p.needed);
     p.number = nt__alloc(p.graph->node_count, sizeof *p.number);
     bool printed = p.needed && p.number && print_module(&p, module);
     nt__free(p.needed);
     nt__free(p.number);
+    nt__text_free(&p.words);
     if (printed) return NT_OK;
     nt__printed_free(out);
     return nt__fail(NT_OUT_OF_MEMORY, "the host is out of memory while printing '%s'", module);

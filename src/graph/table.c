@@ -2,6 +2,6 @@
 #include "graph/node.h"
 
 #define NT__ROW(id, stablehlo, shape_rule, gradient_rule, print_rule, names) \
-    [NT__OP_##id] = {                                                               \
-        #id, stablehlo, nt__shape_##shape_rule, nt__gradient_##gradient_rule, nt__print_##print_rule, names},
+    [NT__OP_##                                                               \
+        id] = {#id, stablehlo, nt__shape_##shape_rule, nt__gradient_##gradient_rule, nt__print_##print_rule, names},
 const nt__operation nt__operations[NT__OP_COUNT] = {NT__OPERATIONS(NT__ROW)};

@@ -40,7 +40,7 @@ nt_status nt__trace_status(const nt__graph *graph) {
     return nt__fail(graph->status, "%s", graph->message ? graph->message : "the host is out of memory while tracing");
 }
 
-/* ---- the first error -------------------------------------------------------------------------------------------- */
+/* ---- the first error --------------------------------------------------------------------------------------------- */
 
 nt_tensor nt__failed(void) {
     return (nt_tensor){current ? current->trace : 0, 0, 0};
@@ -87,7 +87,7 @@ void *nt__trace_alloc(nt_site site, const char *what, size_t count, size_t size)
     return memory;
 }
 
-/* ---- nodes and tensors ------------------------------------------------------------------------------------------ */
+/* ---- nodes and tensors ------------------------------------------------------------------------------------------- */
 
 bool nt__tensor_failed(nt_tensor x) {
     return !nt__is_number(x) && x.id == 0;
@@ -186,7 +186,7 @@ const nt__claim *nt__claims(const nt__graph *graph, size_t *count) {
     return graph->claims;
 }
 
-/* ---- what a tensor says of itself ------------------------------------------------------------------------------- */
+/* ---- what a tensor says of itself -------------------------------------------------------------------------------- */
 
 static const nt__node *look(nt_tensor x) {
     return current && x.trace == current->trace && x.id > 0 && x.id < current->node_count ? current->nodes[x.id] : NULL;

@@ -121,12 +121,15 @@ static nt_status check_source(source *from, const nt__buffer *buffer) {
     return NT_OK;
 }
 
+/* Stands for no elements: a buffer without an address can be made but not read. */
+static const _Alignas(64) char nothing[64];
+
 /* A buffer of the engine. `done` is the event after which the engine no longer reads the data. */
 static nt_status make(const source *from, PJRT_HostBufferSemantics semantics, PJRT_Buffer **raw, PJRT_Event **done) {
-    NT__ARGS(PJRT_Client_BufferFromHostBuffer, args, .client = from->engine->client, .data = from->data,
-             .type = nt__engine_type(from->type.dtype), .dims = from->type.shape.dims,
-             .num_dims = (size_t)from->type.shape.rank, .host_buffer_semantics = semantics,
-             .device = from->engine->devices[from->device]);
+    NT__ARGS(PJRT_Client_BufferFromHostBuffer, args, .client = from->engine->client,
+             .data = from->data ? from->data : nothing, .type = nt__engine_type(from->type.dtype),
+             .dims = from->type.shape.dims, .num_dims = (size_t)from->type.shape.rank,
+             .host_buffer_semantics = semantics, .device = from->engine->devices[from->device]);
     nt_status status = NT__CALL(PJRT_Client_BufferFromHostBuffer, &args);
     *raw = args.buffer;
     *done = args.done_with_host_buffer;
@@ -220,9 +223,9 @@ static nt_status copy_to_host(const nt__buffer *buffer, void *out) {
 }
 
 static nt_status read_checked(const nt__buffer *buffer, void *out) {
-    char nothing; /* without a destination the call would only ask for the size */
+    char unused; /* without a destination the call would only ask for the size */
     if (!out && buffer->bytes) return nt__fail(NT_INVALID, "no place (NULL) for %zu bytes", buffer->bytes);
-    return copy_to_host(buffer, out ? out : &nothing);
+    return copy_to_host(buffer, out ? out : &unused);
 }
 
 nt_status nt__buffer_read(nt__engine *engine, nt__buffer *buffer, void *out) {

@@ -67,10 +67,10 @@ static nt_status read_device_text(nt__engine *engine, int device) {
     NT__ARGS(PJRT_Device_GetDescription, args, .device = engine->devices[device]);
     nt_status status = NT__CALL(PJRT_Device_GetDescription, &args);
     if (status != NT_OK) return status;
-    NT__ARGS(PJRT_DeviceDescription_ToString, text, .device_description = args.device_description);
-    status = NT__CALL(PJRT_DeviceDescription_ToString, &text);
+    NT__ARGS(PJRT_DeviceDescription_DebugString, text, .device_description = args.device_description);
+    status = NT__CALL(PJRT_DeviceDescription_DebugString, &text);
     if (status != NT_OK) return status;
-    engine->device_texts[device] = copy(engine, text.to_string, text.to_string_size);
+    engine->device_texts[device] = copy(engine, text.debug_string, text.debug_string_size);
     return engine->device_texts[device] ? NT_OK : NT_OUT_OF_MEMORY;
 }
 

@@ -31,7 +31,7 @@ typedef struct nt__engine_facts {
     int device_count;
 } nt__engine_facts;
 const nt__engine_facts *nt__engine_facts_of(const nt__engine *engine);
-/* "TFRT_CPU_0": the engine's own text for a device. */
+/* "TFRT_CPU_0" or "cpu:0": the engine's own text for a device. */
 const char *nt__device_text(const nt__engine *engine, int device);
 /* The complete text of the calling thread's last engine error, of which the message shows the first lines; NULL when
  * there was none since the thread's last compile began. Valid until the thread's next engine error or compile, or until

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "graph/node.h"
-#include "graph/traced.h"
+#include "traced.h"
 
 enum { GOLDEN_MAX_INPUTS = 8 };
 

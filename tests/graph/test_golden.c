@@ -8,20 +8,20 @@
 
 #include <cmocka.h>
 
-#include "graph/golden.h"
+#include "golden.h"
 
 #define IN(name) golden_input(c, name)
 #define X c->inputs[0]
 
 /* ---- element-wise ----------------------------------------------------------------------------------------------- */
 
-#define UNARY(name)                                            \
-    static nt_tensor build_##name(const golden_case *c) {      \
-        return nt_##name(X);                                   \
+#define UNARY(name)                                       \
+    static nt_tensor build_##name(const golden_case *c) { \
+        return nt_##name(X);                              \
     }
-#define BINARY(name)                                           \
-    static nt_tensor build_##name(const golden_case *c) {      \
-        return nt_##name(IN("a"), IN("b"));                    \
+#define BINARY(name)                                      \
+    static nt_tensor build_##name(const golden_case *c) { \
+        return nt_##name(IN("a"), IN("b"));               \
     }
 UNARY(neg)
 UNARY(abs)
@@ -125,15 +125,9 @@ static nt_tensor build_convert(const golden_case *c) {
 }
 
 static const golden_row integer_and_convert[] = {
-    {"add", build_add},
-    {"sub", build_sub},
-    {"mul", build_mul},
-    {"div_trunc", build_div},
-    {"max", build_max},
-    {"min", build_min},
-    {"abs", build_abs},
-    {"sign", build_sign},
-    {"integer_pow", build_number_power},
+    {"add", build_add},         {"sub", build_sub},   {"mul", build_mul},
+    {"div_trunc", build_div},   {"max", build_max},   {"min", build_min},
+    {"abs", build_abs},         {"sign", build_sign}, {"integer_pow", build_number_power},
     {"convert", build_convert},
 };
 
@@ -168,8 +162,8 @@ static nt_tensor with_kept_axes(const golden_case *c, nt_tensor y) {
     return nt_reshape_at(y, shape, NT_SITE);
 }
 
-#define REDUCTION(name)                                                           \
-    static nt_tensor build_##name(const golden_case *c) {                         \
+#define REDUCTION(name)                                                               \
+    static nt_tensor build_##name(const golden_case *c) {                             \
         return with_kept_axes(c, nt_##name##_at(X, golden_list(c, "axes"), NT_SITE)); \
     }
 REDUCTION(sum)
@@ -195,8 +189,10 @@ static nt_tensor build_log_softmax(const golden_case *c) {
 }
 
 static const golden_row reduce[] = {
-    {"sum", build_sum},         {"mean", build_mean},
-    {"max", build_reduce_max},  {"softmax", build_softmax},
+    {"sum", build_sum},
+    {"mean", build_mean},
+    {"max", build_reduce_max},
+    {"softmax", build_softmax},
     {"log_softmax", build_log_softmax},
 };
 
@@ -240,15 +236,10 @@ static nt_tensor build_iota(const golden_case *c) {
     return nt_iota(NT_I32, golden_list(c, "shape"), (int)golden_number(c, "axis", NAN));
 }
 
-static const golden_row shape[] = {
-    {"reshape", build_reshape},
-    {"transpose", build_transpose},
-    {"broadcast_to", build_broadcast},
-    {"expand_dims", build_expand_dims},
-    {"squeeze", build_squeeze},
-    {"slice", build_slice},
-    {"one_hot", build_one_hot},
-    {"iota", build_iota},
+static const golden_row shapes[] = {
+    {"reshape", build_reshape},         {"transpose", build_transpose}, {"broadcast_to", build_broadcast},
+    {"expand_dims", build_expand_dims}, {"squeeze", build_squeeze},     {"slice", build_slice},
+    {"one_hot", build_one_hot},         {"iota", build_iota},
 };
 
 /* ---- losses: compositions of the operations --------------------------------------------------------------------- */
@@ -343,31 +334,163 @@ static const golden_row losses[] = {
 
 static bool differentiated[NT__OP_COUNT];
 
-#define FILE_TEST(rows, file, left_out)                                                  \
+#define FILE_TEST(rows, file, left_out)                                                        \
     static const golden_plan rows##_plan = {file, rows, sizeof rows / sizeof *rows, left_out}; \
-    static void rows##_f32(void **state) {                                               \
-        (void)state;                                                                     \
-        golden_check(&rows##_plan, NT_F32, differentiated);                              \
-    }                                                                                    \
-    static void rows##_f64(void **state) {                                               \
-        (void)state;                                                                     \
-        golden_check(&rows##_plan, NT_F64, differentiated);                              \
+    static void rows##_f32(void **state) {                                                     \
+        (void)state;                                                                           \
+        golden_check(&rows##_plan, NT_F32, differentiated);                                    \
+    }                                                                                          \
+    static void rows##_f64(void **state) {                                                     \
+        (void)state;                                                                           \
+        golden_check(&rows##_plan, NT_F64, differentiated);                                    \
     }
 /* Left out: a bound counts as a tie here, as in jnp.clip. */
 FILE_TEST(elementwise, "ops/elementwise.json", "elementwise/clamp/at_bounds_lax")
 FILE_TEST(integer_and_convert, "ops/integer_and_convert.json", NULL)
 FILE_TEST(dot, "ops/dot.json", NULL)
-FILE_TEST(reduce, "ops/reduce.json", NULL)
+/* Left out: no axes means all axes here. */
+FILE_TEST(reduce, "ops/reduce.json", "reduce/sum/no_axes")
 /* Left out: nt_slice takes every element of its block. */
-FILE_TEST(shape, "ops/shape.json", "shape/slice_strided")
+FILE_TEST(shapes, "ops/shape.json", "shape/slice_strided")
 FILE_TEST(losses, "losses.json", NULL)
+
+/* ---- central differences ---------------------------------------------------------------------------------------- */
+
+static nt_tensor build_update_slice(const nt_tensor *inputs) {
+    return nt_update_slice(inputs[0], inputs[1], nt_dims(1, 1));
+}
+
+/* The block is read again, so that its cotangent is the sum of two ways. */
+static nt_tensor build_update_slice_twice(const nt_tensor *inputs) {
+    nt_tensor y = nt_update_slice(nt_square(inputs[0]), inputs[1], nt_dims(0, 2));
+    return nt_mul(y, nt_sum(inputs[1]));
+}
+
+/* The gradient is a graph like any other: it has a gradient itself. */
+static nt_tensor build_gradient(const nt_tensor *inputs) {
+    nt_tensor y = nt_mul(nt_tanh(inputs[0]), nt_matmul(nt_exp(inputs[0]), inputs[1])), gradient;
+    nt_tensor ones = nt_full(NT_F64, nt_shape_of(y), 1);
+    nt__vjp(y, ones, inputs, 1, &gradient, NULL);
+    return gradient;
+}
+
+typedef struct difference_row {
+    nt_tensor (*build)(const nt_tensor *inputs);
+    nt_shape shapes[2];
+} difference_row;
+
+static const difference_row differences[] = {
+    {build_update_slice, {{2, {3, 4}}, {2, {2, 2}}}},
+    {build_update_slice_twice, {{2, {3, 4}}, {2, {3, 1}}}},
+    {build_gradient, {{2, {3, 3}}, {2, {3, 3}}}},
+};
+
+enum { DIFFERENCE_INPUTS = 2, DIFFERENCE_ARRAYS = DIFFERENCE_INPUTS + 1 };
+
+static nt_array *array_of_values(nt_shape shape, int seed) {
+    nt_array *array = nt_array_new(NT_F64, shape);
+    assert_non_null(array);
+    int64_t elements = nt_shape_elements(shape);
+    for (int64_t i = 0; i < elements; i++) nt_array_set(array, i, sin((double)(7 * seed + 3 * i + 1)));
+    return array;
+}
+
+static double inner_product(const nt_array *a, const nt_array *b) {
+    double sum = 0;
+    int64_t elements = nt_shape_elements(a->shape);
+    for (int64_t i = 0; i < elements; i++) sum += nt_array_get(a, i) * nt_array_get(b, i);
+    return sum;
+}
+
+/* The inner product of value and cotangent, with one element of one input moved. */
+static double moved(const traced *program, nt_array **arrays, int input, int64_t element, double by) {
+    nt_array *results[DIFFERENCE_ARRAYS];
+    double before = nt_array_get(arrays[input], element);
+    nt_array_set(arrays[input], element, before + by);
+    traced_run(program, arrays, results);
+    nt_array_set(arrays[input], element, before);
+    double product = inner_product(results[0], arrays[DIFFERENCE_INPUTS]);
+    for (int i = 0; i < DIFFERENCE_ARRAYS; i++) nt_array_free(results[i]);
+    return product;
+}
+
+static traced trace_difference(const difference_row *row, nt_array **cotangent) {
+    nt_tensor inputs[DIFFERENCE_INPUTS], products[DIFFERENCE_INPUTS];
+    nt__graph *graph = nt__trace_begin();
+    assert_non_null(graph);
+    for (int i = 0; i < DIFFERENCE_INPUTS; i++) inputs[i] = traced_input(i, (nt__type){NT_F64, row->shapes[i]});
+    nt_tensor value = row->build(inputs);
+    for (size_t id = 1; id < graph->node_count; id++) differentiated[graph->nodes[id]->op] = true;
+    *cotangent = array_of_values(nt_shape_of(value), DIFFERENCE_INPUTS);
+    nt_tensor seed = traced_input(DIFFERENCE_INPUTS, (nt__type){NT_F64, nt_shape_of(value)});
+    nt__vjp(value, seed, inputs, DIFFERENCE_INPUTS, products, NULL);
+    nt__result results[] = {{"value", value, {0}}, {"first", products[0], {0}}, {"second", products[1], {0}}};
+    traced program = traced_compile(traced_engine(), results, DIFFERENCE_ARRAYS);
+    nt__trace_end(graph);
+    return program;
+}
+
+static void check_difference(const difference_row *row) {
+    const double step = 1e-5;
+    nt_array *arrays[DIFFERENCE_ARRAYS], *results[DIFFERENCE_ARRAYS];
+    traced program = trace_difference(row, &arrays[DIFFERENCE_INPUTS]);
+    for (int i = 0; i < DIFFERENCE_INPUTS; i++) arrays[i] = array_of_values(row->shapes[i], i);
+    traced_run(&program, arrays, results);
+    for (int input = 0; input < DIFFERENCE_INPUTS; input++) {
+        const nt_array *product = results[1 + input];
+        int64_t elements = nt_shape_elements(row->shapes[input]);
+        assert_int_equal(nt_shape_elements(product->shape), elements);
+        for (int64_t i = 0; i < elements; i++) {
+            double rise = moved(&program, arrays, input, i, step) - moved(&program, arrays, input, i, -step);
+            double got = nt_array_get(product, i), expected = rise / (2 * step);
+            if (!golden_close(got, expected, 1e-7, 1e-8))
+                fail_msg("row %td, input %d [%d]: %.12g, by differences %.12g", row - differences, input, (int)i, got,
+                         expected);
+        }
+    }
+    for (int i = 0; i < DIFFERENCE_ARRAYS; i++) {
+        nt_array_free(arrays[i]);
+        nt_array_free(results[i]);
+    }
+    traced_free(&program);
+}
+
+static void central_differences(void **state) {
+    (void)state;
+    for (size_t i = 0; i < sizeof differences / sizeof *differences; i++) check_difference(&differences[i]);
+}
+
+/* ---- all of them ------------------------------------------------------------------------------------------------ */
+
+/* Runs after the others, which mark what they cover. */
+static void every_gradient_rule_was_checked(void **state) {
+    (void)state;
+    for (int op = 0; op < NT__OP_COUNT; op++)
+        if (nt__operations[op].gradient != nt__gradient_zero && !differentiated[op])
+            fail_msg("the gradient of '%s' has no golden case and no central differences", nt__operations[op].name);
+}
+
+static int close_engine(void **state) {
+    (void)state;
+    return nt__engine_close() == NT_OK ? 0 : -1;
+}
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(elementwise_f32), cmocka_unit_test(elementwise_f64), cmocka_unit_test(integer_and_convert_f32),
-        cmocka_unit_test(integer_and_convert_f64), cmocka_unit_test(dot_f32), cmocka_unit_test(dot_f64),
-        cmocka_unit_test(reduce_f32), cmocka_unit_test(reduce_f64), cmocka_unit_test(shape_f32),
-        cmocka_unit_test(shape_f64), cmocka_unit_test(losses_f32), cmocka_unit_test(losses_f64),
+        cmocka_unit_test(elementwise_f32),
+        cmocka_unit_test(elementwise_f64),
+        cmocka_unit_test(integer_and_convert_f32),
+        cmocka_unit_test(integer_and_convert_f64),
+        cmocka_unit_test(dot_f32),
+        cmocka_unit_test(dot_f64),
+        cmocka_unit_test(reduce_f32),
+        cmocka_unit_test(reduce_f64),
+        cmocka_unit_test(shapes_f32),
+        cmocka_unit_test(shapes_f64),
+        cmocka_unit_test(losses_f32),
+        cmocka_unit_test(losses_f64),
+        cmocka_unit_test(central_differences),
+        cmocka_unit_test(every_gradient_rule_was_checked),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, NULL, close_engine);
 }

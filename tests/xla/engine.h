@@ -21,7 +21,7 @@ static inline void assert_failed_(nt_status got, nt_status wanted, const char *c
         _assert_true(strstr(nt_error_message(), *fragments) != NULL, *fragments, file, line);
     }
 }
-#define assert_failed(status, wanted, ...)                                                                             \
+#define assert_failed(status, wanted, ...) \
     assert_failed_((status), (wanted), (const char *const[]){__VA_ARGS__, NULL}, __FILE__, __LINE__)
 
 static inline void assert_ok_(nt_status status, const char *call, const char *file, int line) {

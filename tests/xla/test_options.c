@@ -37,10 +37,14 @@ static void assert_encodes(const nt__compile_options *options, const char *recip
     nt__free(bytes);
 }
 
-#define BOOL(option, value) {.name = (option), .kind = NT__OVERRIDE_BOOL, .integer = (value)}
-#define INT(option, value) {.name = (option), .kind = NT__OVERRIDE_INT, .integer = (value)}
-#define STRING(option, value) {.name = (option), .kind = NT__OVERRIDE_STRING, .string = (value)}
-#define DOUBLE(option, value) {.name = (option), .kind = NT__OVERRIDE_DOUBLE, .real = (value)}
+#define BOOL(option, value) \
+    { .name = (option), .kind = NT__OVERRIDE_BOOL, .integer = (value) }
+#define INT(option, value) \
+    { .name = (option), .kind = NT__OVERRIDE_INT, .integer = (value) }
+#define STRING(option, value) \
+    { .name = (option), .kind = NT__OVERRIDE_STRING, .string = (value) }
+#define DOUBLE(option, value) \
+    { .name = (option), .kind = NT__OVERRIDE_DOUBLE, .real = (value) }
 
 static void encodes_partitions(void **state) {
     (void)state;
@@ -168,12 +172,9 @@ static void survives_failing_allocations(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(encodes_partitions),
-        cmocka_unit_test(encodes_each_kind_of_override),
-        cmocka_unit_test(sorts_overrides),
-        cmocka_unit_test(refuses_bad_options),
-        cmocka_unit_test(knows_the_other_fields),
-        cmocka_unit_test(survives_failing_allocations),
+        cmocka_unit_test(encodes_partitions),     cmocka_unit_test(encodes_each_kind_of_override),
+        cmocka_unit_test(sorts_overrides),        cmocka_unit_test(refuses_bad_options),
+        cmocka_unit_test(knows_the_other_fields), cmocka_unit_test(survives_failing_allocations),
     };
     return cmocka_run_group_tests_name("options", tests, NULL, NULL);
 }

@@ -1,0 +1,360 @@
+/* Experiments from source files: which flags they are compiled with, when they are compiled, and loading them.
+ * Not here: where objects are kept and how they are found again (objects.c).
+ */
+#include "cli/build.h"
+
+#include <dlfcn.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cli/compiler.h"
+#include "cli/objects.h"
+
+/* Everything about one build. Words and paths live in the arena. */
+typedef struct build {
+    const nt__build_request *request;
+    nt__arena arena;
+    nt__compiler compiler;
+    nt__words flags;      /* of a compile */
+    nt__words user_flags; /* --cflags: of a compile and of the link */
+    nt__words link_flags; /* --ldflags: at the end of the link */
+    nt__objects objects;
+    nt__recipe recipe;
+} build;
+
+/* ---- flags ------------------------------------------------------------------------------------------------------ */
+
+/* The four errors are warnings to gcc 12 and clang 14: a hook of the wrong type, a host batch given to a traced
+ * operation, a misspelt function and a hook that returns nothing must not run. */
+static const char *const compile_flags[] = {
+    "-std=gnu17",
+    "-O2",
+    "-g",
+    "-fPIC",
+    "-fvisibility=hidden",
+    "-Wall",
+    "-Werror=incompatible-pointer-types",
+    "-Werror=implicit-function-declaration",
+    "-Werror=int-conversion",
+    "-Werror=return-type",
+};
+
+/* Symbols that an object has itself come first, so that two experiments in one process may use the same names. */
+static const char *const link_flags[] = {"-shared", "-g", "-Wl,-Bsymbolic"};
+
+static void add_known(nt__words *words, const char *const *known, size_t count) {
+    for (size_t i = 0; i < count; i++) nt__words_add(words, known[i]);
+}
+
+static bool has_headers(const char *folder) {
+    char path[PATH_MAX];
+    return snprintf(path, sizeof path, "%s/nitro.h", folder) < (int)sizeof path && access(path, R_OK) == 0;
+}
+
+/* The include folder beside the command's own: of an installation, and of a build folder in the source tree. */
+static bool headers_beside_command(char folder[PATH_MAX]) {
+    char command[PATH_MAX], path[PATH_MAX + 16];
+    ssize_t length = readlink("/proc/self/exe", command, sizeof command - 1);
+    if (length <= 0) return false;
+    command[length] = 0;
+    *strrchr(command, '/') = 0;
+    snprintf(path, sizeof path, "%s/../include", command);
+    return realpath(path, folder) && has_headers(folder);
+}
+
+/* NT__INCLUDE_FOLDERS are those that were known when nitro was built, divided by colons. */
+static bool find_headers(char folder[PATH_MAX]) {
+    if (headers_beside_command(folder)) return true;
+    for (const char *at = NT__INCLUDE_FOLDERS; *at; at += strspn(at, ":")) {
+        int length = (int)strcspn(at, ":");
+        if (snprintf(folder, PATH_MAX, "%.*s", length, at) < PATH_MAX && has_headers(folder)) return true;
+        at += length;
+    }
+    return false;
+}
+
+static nt_status collect_flags(build *b) {
+    char headers[PATH_MAX];
+    if (!find_headers(headers))
+        return nt__fail(NT_NOT_FOUND,
+                        "the headers of nitro were not found: neither in '../include' beside the command nor in %s. "
+                        "Install nitro again, or name their folder with --cflags=-I<folder>",
+                        NT__INCLUDE_FOLDERS);
+    add_known(&b->flags, compile_flags, sizeof compile_flags / sizeof *compile_flags);
+    nt__words_add(&b->flags, "-I");
+    nt__words_add(&b->flags, nt__arena_strdup(&b->arena, headers));
+    const char *cflags = b->request->cflags, *ldflags = b->request->ldflags;
+    nt_status status = nt__words_split(&b->arena, "--cflags", cflags ? cflags : "", &b->user_flags);
+    if (status == NT_OK) status = nt__words_split(&b->arena, "--ldflags", ldflags ? ldflags : "", &b->link_flags);
+    return b->flags.failed ? NT_OUT_OF_MEMORY : status;
+}
+
+/* ---- the recipe ------------------------------------------------------------------------------------------------- */
+
+static void describe_words(nt__text *text, const char *what, const nt__words *words) {
+    nt__text_add(text, "%s\n", what);
+    for (size_t i = 0; i < words->count; i++) nt__text_add(text, "%s\n", words->items[i]);
+}
+
+/* Variables with which compilers find headers, libraries and parts of themselves. */
+static void describe_environment(nt__text *text) {
+    static const char *const names[] = {"CPATH", "C_INCLUDE_PATH", "LIBRARY_PATH", "COMPILER_PATH", "GCC_EXEC_PREFIX"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const char *value = getenv(names[i]);
+        nt__text_add(text, "%s=%s\n", names[i], value ? value : "");
+    }
+}
+
+/* Names of files are taken as they were given, so the folder that they start from belongs to the recipe. */
+static nt_status write_recipe(build *b) {
+    char folder[PATH_MAX];
+    nt__text text = {0};
+    nt__text_add(&text, "nitro %s in %s\n%s", NT__VERSION, getcwd(folder, sizeof folder) ? folder : "",
+                 b->compiler.identity);
+    describe_environment(&text);
+    describe_words(&text, "compile", &b->flags);
+    describe_words(&text, "more", &b->user_flags);
+    describe_words(&text, "link", &b->link_flags);
+    for (size_t i = 0; i < b->request->file_count; i++) nt__text_add(&text, "file %s\n", b->request->files[i]);
+    if (!text.failed) b->recipe = nt__hash_bytes(text.data, text.length);
+    nt_status status = text.failed ? NT_OUT_OF_MEMORY : NT_OK;
+    nt__text_free(&text);
+    return status;
+}
+
+/* ---- compiling -------------------------------------------------------------------------------------------------- */
+
+/* Path of a file in the folder where this build works. */
+static const char *in_workshop(build *b, const char *workshop, size_t index, const char *ending) {
+    return nt__arena_sprintf(&b->arena, "%s/%zu.%s", workshop, index, ending);
+}
+
+static nt_status run_compiler(const nt__words *command, const char *what, const char *name) {
+    int exit_code = 0;
+    if (command->failed) return NT_OUT_OF_MEMORY;
+    nt_status status = nt__program_run(command, &exit_code);
+    if (status != NT_OK || exit_code == 0) return status;
+    return nt__fail(NT_INVALID, "%s '%s' failed; the messages of '%s' are above", what, name, command->items[0]);
+}
+
+static nt_status compile_file(build *b, const char *workshop, size_t index) {
+    const char *file = b->request->files[index];
+    nt__words command = {0};
+    nt__words_add_all(&command, &b->compiler.command);
+    nt__words_add_all(&command, &b->flags);
+    nt__words_add_all(&command, &b->user_flags);
+    add_known(&command, (const char *const[]){"-MD", "-MT", "object", "-MF"}, 4);
+    nt__words_add(&command, in_workshop(b, workshop, index, "d"));
+    nt__words_add(&command, "-c");
+    nt__words_add(&command, file);
+    nt__words_add(&command, "-o");
+    nt__words_add(&command, in_workshop(b, workshop, index, "o"));
+    nt_status status = run_compiler(&command, "compiling", file);
+    nt__words_free(&command);
+    return status;
+}
+
+/* Every file is compiled, so that the messages of all are seen at once. */
+static nt_status compile_files(build *b, const char *workshop) {
+    nt_status first = NT_OK;
+    for (size_t i = 0; i < b->request->file_count && first != NT_OUT_OF_MEMORY; i++) {
+        nt_status status = compile_file(b, workshop, i);
+        if (status != NT_OK && first == NT_OK) first = status;
+    }
+    return first;
+}
+
+static bool user_links(const build *b) {
+    return b->link_flags.count > 0;
+}
+
+/* The object and the linker's dependency list have the numbers after those of the files. The list is asked for only
+ * where the user adds libraries: not every linker can write one. */
+static nt_status link_files(build *b, const char *workshop) {
+    size_t count = b->request->file_count;
+    nt__words command = {0};
+    nt__words_add_all(&command, &b->compiler.command);
+    add_known(&command, link_flags, sizeof link_flags / sizeof *link_flags);
+    nt__words_add_all(&command, &b->user_flags);
+    for (size_t i = 0; i < count; i++) nt__words_add(&command, in_workshop(b, workshop, i, "o"));
+    nt__words_add_all(&command, &b->link_flags);
+    if (user_links(b))
+        nt__words_add(&command, nt__arena_sprintf(&b->arena, "-Wl,--dependency-file=%s/%zu.d", workshop, count));
+    nt__words_add(&command, "-o");
+    nt__words_add(&command, in_workshop(b, workshop, count, "so"));
+    nt_status status = run_compiler(&command, "linking", b->request->files[0]);
+    nt__words_free(&command);
+    return status;
+}
+
+/* ---- what an object was made of --------------------------------------------------------------------------------- */
+
+/* Files that the build made itself are no sources. */
+static void add_sources(nt__words *files, const nt__words *read, const char *workshop) {
+    size_t length = strlen(workshop);
+    for (size_t i = 0; i < read->count; i++)
+        if (strncmp(read->items[i], workshop, length) != 0) nt__words_add(files, read->items[i]);
+}
+
+static nt_status collect_sources(build *b, const char *workshop, nt__words *files) {
+    size_t lists = b->request->file_count + (user_links(b) ? 1 : 0);
+    nt__words read = {0};
+    nt_status status = NT_OK;
+    for (size_t i = 0; i < lists && status == NT_OK; i++) {
+        const char *path = in_workshop(b, workshop, i, "d");
+        status = path ? nt__dependencies_read(&b->arena, path, &read) : NT_OUT_OF_MEMORY;
+    }
+    add_sources(files, &read, workshop);
+    nt__words_free(&read);
+    return files->failed ? NT_OUT_OF_MEMORY : status;
+}
+
+static bool is_before(struct timespec a, struct timespec b) {
+    return a.tv_sec < b.tv_sec || (a.tv_sec == b.tv_sec && a.tv_nsec < b.tv_nsec);
+}
+
+static bool any_changed_since(const nt__words *files, struct timespec start) {
+    struct stat info;
+    for (size_t i = 0; i < files->count; i++)
+        if (stat(files->items[i], &info) != 0 || !is_before(info.st_ctim, start)) return true;
+    return false;
+}
+
+/* One compile; *path is what the object is kept as, by the contents that the files have after it. */
+static nt_status compile_once(build *b, const char *workshop, nt__words *files, char **path) {
+    nt_status status = compile_files(b, workshop);
+    if (status == NT_OK) status = link_files(b, workshop);
+    if (status == NT_OK) status = collect_sources(b, workshop, files);
+    if (status == NT_OK) status = nt__objects_path(&b->objects, b->recipe, files, path);
+    return status;
+}
+
+enum { MOST_COMPILES = 5 };
+
+/* A file that is saved while it is compiled could give an object of the old content the name of the new one. So when
+ * one changed since the compile began, it is compiled again, until the contents before and after are the same. The
+ * coarse clock is the one that stamps files. */
+static nt_status compile_until_still(build *b, const char *workshop, nt__words *files, char **path) {
+    char *before = NULL;
+    nt_status status = NT_OK;
+    for (int turn = 0; turn < MOST_COMPILES && status == NT_OK; turn++) {
+        struct timespec start;
+        clock_gettime(CLOCK_REALTIME_COARSE, &start);
+        nt__words_free(files);
+        nt__free(before);
+        before = *path;
+        status = compile_once(b, workshop, files, path);
+        if (status != NT_OK) break;
+        if (!any_changed_since(files, start) || (before && strcmp(before, *path) == 0)) {
+            nt__free(before);
+            return NT_OK;
+        }
+    }
+    nt__free(before);
+    if (status != NT_OK) return status;
+    return nt__fail(NT_IO, "the source files of '%s' changed during each of %d compiles; try again when they are at rest",
+                    b->request->files[0], MOST_COMPILES);
+}
+
+static nt_status compile_and_keep(build *b, const char *workshop, char **path) {
+    nt__words files = {0};
+    nt_status status = compile_until_still(b, workshop, &files, path);
+    const char *finished = in_workshop(b, workshop, b->request->file_count, "so");
+    if (status == NT_OK && !finished) status = NT_OUT_OF_MEMORY;
+    if (status == NT_OK) status = nt__objects_keep(&b->objects, b->recipe, &files, finished, *path);
+    nt__words_free(&files);
+    if (status == NT_OK) return NT_OK;
+    nt__free(*path);
+    *path = NULL;
+    return status;
+}
+
+static nt_status compile(build *b, char **path) {
+    char *workshop;
+    nt_status status = nt__objects_workshop(&b->objects, &workshop);
+    if (status != NT_OK) return status;
+    status = compile_and_keep(b, workshop, path);
+    nt__folder_remove(workshop);
+    nt__free(workshop);
+    nt__objects_prune(&b->objects);
+    return status;
+}
+
+/* ---- finding and loading ---------------------------------------------------------------------------------------- */
+
+/* *path is NULL when no object fits. A listed file that is gone is a reason to compile, which says so if it matters. */
+static nt_status find_compiled(build *b, char **path) {
+    char *data;
+    nt__words files = {0};
+    *path = NULL;
+    nt_status status = nt__objects_sources(&b->objects, b->recipe, &data, &files);
+    if (status == NT_OK && files.count > 0) status = nt__objects_path(&b->objects, b->recipe, &files, path);
+    nt__words_free(&files);
+    nt__free(data);
+    if (*path && access(*path, R_OK) != 0) {
+        nt__free(*path);
+        *path = NULL;
+    }
+    return status == NT_OUT_OF_MEMORY ? status : NT_OK;
+}
+
+static bool load(const char *path) {
+    nt__objects_touch(path);
+    return dlopen(path, RTLD_NOW | RTLD_LOCAL) != NULL;
+}
+
+static nt_status fail_to_load(const build *b) {
+    return nt__fail(NT_INVALID,
+                    "'%s' was compiled and cannot be loaded: %s. A symbol that is undefined is in a file or a library "
+                    "that was not given: name every file (nitro COMMAND a.c b.c) and libraries with --ldflags",
+                    b->request->files[0], dlerror());
+}
+
+/* An object that is there and cannot be loaded is compiled again: it may be damaged. */
+static nt_status find_or_compile(build *b, char **path) {
+    nt_status status = find_compiled(b, path);
+    if (status != NT_OK) return status;
+    if (*path && load(*path)) return NT_OK;
+    nt__free(*path);
+    *path = NULL;
+    status = compile(b, path);
+    if (status != NT_OK || load(*path)) return status;
+    nt__free(*path);
+    *path = NULL;
+    return fail_to_load(b);
+}
+
+static nt_status prepare(build *b) {
+    nt_status status = collect_flags(b);
+    if (status == NT_OK) status = nt__compiler_find(&b->arena, &b->compiler);
+    if (status == NT_OK) status = write_recipe(b);
+    if (status == NT_OK) status = nt__objects_open(&b->objects);
+    return status;
+}
+
+static void release(build *b) {
+    nt__objects_close(&b->objects);
+    nt__words_free(&b->compiler.command);
+    nt__words_free(&b->flags);
+    nt__words_free(&b->user_flags);
+    nt__words_free(&b->link_flags);
+    nt__arena_free(&b->arena);
+}
+
+nt_status nt__build(const nt__build_request *request, char **object) {
+    build b = {.request = request};
+    char *path = NULL;
+    nt_status status = prepare(&b);
+    if (status == NT_OK) status = find_or_compile(&b, &path);
+    release(&b);
+    if (object)
+        *object = path;
+    else
+        nt__free(path);
+    return status;
+}

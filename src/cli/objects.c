@@ -1,0 +1,196 @@
+/* Compiled experiments on disk, shared by processes.
+ *
+ * <recipe>.files lists the files that the last build of a recipe read; <key>.so is an object. The key is the hash of
+ * the recipe and of every listed name and content, so an object is right for as long as it is found: what the compiler
+ * would read is what it read then. (A new header that would be found before one of the list is not seen until a listed
+ * file changes.) Files are written beside and renamed; two processes may build the same object at once.
+ *
+ * Not here: making objects (build.c).
+ */
+#include "cli/objects.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+/* ---- the folder ------------------------------------------------------------------------------------------------- */
+
+/* Below an absolute path in the environment; NULL when there is none or memory is short. */
+static char *folder_below(const char *variable, const char *below) {
+    const char *base = getenv(variable);
+    return base && base[0] == '/' ? nt__sprintf("%s/%s", base, below) : NULL;
+}
+
+static bool is_usable(const char *folder) {
+    return nt__make_folder(folder) == NT_OK && access(folder, R_OK | W_OK | X_OK) == 0;
+}
+
+static nt_status open_temporary(nt__objects *out) {
+    const char *parent = getenv("TMPDIR");
+    out->temporary = true;
+    out->folder = nt__sprintf("%s/nitro-XXXXXX", parent && *parent ? parent : P_tmpdir);
+    if (!out->folder) return NT_OUT_OF_MEMORY;
+    if (mkdtemp(out->folder)) return NT_OK;
+    nt_status status = nt__fail(NT_IO, "there is no folder to compile in: '%s' cannot be made: %s", out->folder,
+                                strerror(errno));
+    nt__free(out->folder);
+    out->folder = NULL;
+    return status;
+}
+
+nt_status nt__objects_open(nt__objects *out) {
+    *out = (nt__objects){.folder = folder_below("XDG_CACHE_HOME", "nitro/experiments")};
+    if (!out->folder) out->folder = folder_below("HOME", ".cache/nitro/experiments");
+    if (out->folder && is_usable(out->folder)) return NT_OK;
+    nt__free(out->folder);
+    return open_temporary(out);
+}
+
+void nt__objects_close(nt__objects *objects) {
+    if (objects->temporary && objects->folder) nt__folder_remove(objects->folder);
+    nt__free(objects->folder);
+    *objects = (nt__objects){0};
+}
+
+nt_status nt__objects_workshop(const nt__objects *objects, char **path) {
+    *path = nt__sprintf("%s/build-XXXXXX", objects->folder);
+    if (!*path) return NT_OUT_OF_MEMORY;
+    if (mkdtemp(*path)) return NT_OK;
+    nt_status status = nt__fail(NT_IO, "cannot make the folder '%s' to compile in: %s", *path, strerror(errno));
+    nt__free(*path);
+    *path = NULL;
+    return status;
+}
+
+/* ---- finding and keeping ---------------------------------------------------------------------------------------- */
+
+static char *list_path(const nt__objects *objects, nt__recipe recipe) {
+    char hex[33];
+    nt__hash_hex(recipe, hex);
+    return nt__sprintf("%s/%s.files", objects->folder, hex);
+}
+
+/* One name a line; the line ends become the ends of the words. */
+static void split_lines(char *data, nt__words *lines) {
+    for (char *line = data; *line;) {
+        size_t length = strcspn(line, "\n");
+        char *next = line[length] ? line + length + 1 : line + length;
+        line[length] = 0;
+        nt__words_add(lines, line);
+        line = next;
+    }
+}
+
+nt_status nt__objects_sources(const nt__objects *objects, nt__recipe recipe, char **data, nt__words *files) {
+    size_t length;
+    *data = NULL;
+    char *path = list_path(objects, recipe);
+    nt_status status = path ? nt__read_file(path, data, &length) : NT_OUT_OF_MEMORY;
+    nt__free(path);
+    if (status == NT_OUT_OF_MEMORY || !*data) return status == NT_OUT_OF_MEMORY ? status : NT_OK;
+    split_lines(*data, files);
+    return files->failed ? NT_OUT_OF_MEMORY : NT_OK;
+}
+
+static nt_status add_content(const char *path, nt__text *key) {
+    char *data, hex[33];
+    size_t length;
+    nt_status status = nt__read_file(path, &data, &length);
+    if (status != NT_OK) return status;
+    nt__hash_hex(nt__hash_bytes(data, length), hex);
+    nt__free(data);
+    nt__text_add(key, "%s %s\n", hex, path);
+    return NT_OK;
+}
+
+nt_status nt__objects_path(const nt__objects *objects, nt__recipe recipe, const nt__words *files, char **path) {
+    *path = NULL;
+    char hex[33];
+    nt__hash_hex(recipe, hex);
+    nt__text key = {0};
+    nt__text_add(&key, "%s\n", hex);
+    nt_status status = NT_OK;
+    for (size_t i = 0; i < files->count && status == NT_OK; i++) status = add_content(files->items[i], &key);
+    if (key.failed) status = NT_OUT_OF_MEMORY;
+    if (status == NT_OK) {
+        nt__hash_hex(nt__hash_bytes(key.data, key.length), hex);
+        *path = nt__sprintf("%s/%s.so", objects->folder, hex);
+        if (!*path) status = NT_OUT_OF_MEMORY;
+    }
+    nt__text_free(&key);
+    return status;
+}
+
+static nt_status keep_list(const nt__objects *objects, nt__recipe recipe, const nt__words *files) {
+    nt__text list = {0};
+    for (size_t i = 0; i < files->count; i++) nt__text_add(&list, "%s\n", files->items[i]);
+    char *path = list_path(objects, recipe);
+    nt_status status = NT_OUT_OF_MEMORY;
+    if (path && !list.failed) status = nt__write_file(path, list.data, list.length);
+    nt__free(path);
+    nt__text_free(&list);
+    return status;
+}
+
+nt_status nt__objects_keep(const nt__objects *objects, nt__recipe recipe, const nt__words *files, const char *finished,
+                           const char *path) {
+    char *data;
+    size_t length;
+    nt_status status = nt__read_file(finished, &data, &length);
+    if (status != NT_OK) return status;
+    status = nt__write_file(path, data, length);
+    nt__free(data);
+    return status == NT_OK ? keep_list(objects, recipe, files) : status;
+}
+
+/* ---- tidying up ------------------------------------------------------------------------------------------------- */
+
+enum { DAYS_KEPT = 30 };
+
+void nt__objects_touch(const char *path) {
+    utimensat(AT_FDCWD, path, NULL, 0);
+}
+
+static bool is_dots(const char *name) {
+    return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
+}
+
+/* Calls `visit` for the path of each entry of a folder. Without memory for a path the entry is left alone. */
+static void for_each_entry(const char *path, void (*visit)(const char *path)) {
+    DIR *folder = opendir(path);
+    struct dirent *entry;
+    while (folder && (entry = readdir(folder))) {
+        char *inner = is_dots(entry->d_name) ? NULL : nt__sprintf("%s/%s", path, entry->d_name);
+        if (inner) visit(inner);
+        nt__free(inner);
+    }
+    if (folder) closedir(folder);
+}
+
+static void remove_file(const char *path) {
+    unlink(path);
+}
+
+void nt__folder_remove(const char *path) {
+    for_each_entry(path, remove_file);
+    rmdir(path);
+}
+
+static void remove_when_old(const char *path) {
+    struct stat info;
+    if (lstat(path, &info) != 0 || time(NULL) - info.st_mtime < DAYS_KEPT * 24 * 3600) return;
+    if (S_ISDIR(info.st_mode))
+        nt__folder_remove(path);
+    else
+        unlink(path);
+}
+
+void nt__objects_prune(const nt__objects *objects) {
+    for_each_entry(objects->folder, remove_when_old);
+}

@@ -1,0 +1,78 @@
+/* JSON Lines. */
+#include <errno.h>
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "log/log.h"
+
+struct nt__log {
+    FILE *file;
+    char *path;
+};
+
+/* rename() of a file that is not there is no failure. */
+static nt_status keep_previous(const char *path) {
+    char *previous = nt__sprintf("%s.previous", path);
+    if (!previous) return NT_OUT_OF_MEMORY;
+    bool failed = rename(path, previous) != 0 && errno != ENOENT;
+    nt_status status =
+        failed ? nt__fail(NT_IO, "%s: cannot keep the former log as %s: %s", path, previous, strerror(errno)) : NT_OK;
+    nt__free(previous);
+    return status;
+}
+
+nt_status nt__log_open(const char *path, nt__log **out) {
+    nt_status status = keep_previous(path);
+    nt__log *log = status == NT_OK ? nt__alloc(1, sizeof *log) : NULL;
+    *out = NULL;
+    if (!log) return status == NT_OK ? NT_OUT_OF_MEMORY : status;
+    log->path = nt__strdup(path);
+    log->file = log->path ? fopen(path, "w") : NULL;
+    if (log->file) {
+        *out = log;
+        return NT_OK;
+    }
+    status = log->path ? nt__fail(NT_IO, "%s: cannot write the log: %s", path, strerror(errno)) : NT_OUT_OF_MEMORY;
+    nt__log_close(log);
+    return status;
+}
+
+static bool put(json_t *object, const char *name, json_t *value) {
+    return json_object_set_new(object, name, value) == 0;
+}
+
+static bool put_values(json_t *object, const nt__log_value *values, size_t count) {
+    bool right = true;
+    for (size_t i = 0; right && i < count; i++) {
+        if (values[i].text)
+            right = put(object, values[i].name, json_string(values[i].text));
+        else if (isfinite(values[i].number))
+            right = put(object, values[i].name, json_real(values[i].number));
+    }
+    return right;
+}
+
+nt_status nt__log_line(nt__log *log, const char *type, const char *context, int64_t step, int64_t epoch,
+                       const nt__log_value *values, size_t count) {
+    json_t *object = json_object();
+    bool right = object && put_values(object, values, count) && put(object, "type", json_string(type));
+    if (right && context)
+        right = put(object, "context", json_string(context)) && put(object, "epoch", json_integer(epoch)) &&
+                put(object, "step", json_integer(step));
+    char *line = right ? json_dumps(object, JSON_COMPACT | JSON_REAL_PRECISION(9)) : NULL;
+    json_decref(object);
+    if (!line) return nt__fail(NT_OUT_OF_MEMORY, "%s: no memory for a line of the log", log->path);
+    bool written = fprintf(log->file, "%s\n", line) > 0 && fflush(log->file) == 0;
+    free(line);
+    return written ? NT_OK : nt__fail(NT_IO, "%s: cannot write the log: %s", log->path, strerror(errno));
+}
+
+void nt__log_close(nt__log *log) {
+    if (!log) return;
+    if (log->file) fclose(log->file);
+    nt__free(log->path);
+    nt__free(log);
+}

@@ -1,0 +1,25 @@
+/* The log of a run: JSON Lines, one object a line, flushed line by line.
+ * Not here: what is logged when.
+ */
+#ifndef NT_LOG_LOG_H
+#define NT_LOG_LOG_H
+
+#include "base/base.h"
+
+typedef struct nt__log nt__log;
+
+typedef struct nt__log_value {
+    const char *name;
+    const char *text; /* a string value; NULL: the number */
+    double number;    /* not finite: left out of the line (G4) */
+} nt__log_value;
+
+/* Starts the log at `path`. A log that is there already is kept as "<path>.previous", which replaces an older one. */
+nt_status nt__log_open(const char *path, nt__log **out);
+/* One line: the values, then type, context, step and epoch (J3, J4). context NULL: a line without context, step and
+ * epoch. */
+nt_status nt__log_line(nt__log *log, const char *type, const char *context, int64_t step, int64_t epoch,
+                       const nt__log_value *values, size_t count);
+void nt__log_close(nt__log *log);
+
+#endif

@@ -1,0 +1,155 @@
+/* The process's cache of compiled programs, its counters, and the report of each compile. */
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "program/program_internal.h"
+
+static struct {
+    pthread_mutex_t lock;
+    nt__entry **entries;
+    size_t count, capacity;
+    nt_cache_report_t *reports;
+    size_t report_count, report_capacity;
+    nt__arena arena; /* texts of the reports */
+    nt_cache_stats_t stats;
+} cache = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* ---- entries
+ * --------------------------------------------------------------------------------------------------------- */
+
+static nt__entry *find_entry(nt__hash key) {
+    for (size_t i = 0; i < cache.count; i++)
+        if (nt__hash_equal(cache.entries[i]->key, key)) return cache.entries[i];
+    return NULL;
+}
+
+static void release(nt__entry *entry) {
+    if (!entry || --entry->references > 0) return;
+    nt__executable_free(&entry->executable);
+    nt__free(entry);
+}
+
+/* ---- a failed compile
+ * -------------------------------------------------------------------------------------------------- */
+
+/* The engine says "-:LINE:COLUMN": the line of our text leads back to the user's call. */
+static const nt__line *blamed_line(const nt__program *program, const char *engine_text) {
+    const char *at = engine_text ? strstr(engine_text, "-:") : NULL;
+    if (!at) return NULL;
+    long index = strtol(at + 2, NULL, 10) - program->printed.first_line;
+    return index >= 0 && (size_t)index < program->printed.line_count ? &program->printed.lines[index] : NULL;
+}
+
+static nt_status explain_failure(const nt__program *program, nt_status status) {
+    const nt__line *line = blamed_line(program, nt__engine_last_text());
+    if (!line) return status;
+    return nt__fail_in(status, "%s:%d in %s", line->site.file, line->site.line, line->site.function);
+}
+
+/* ---- a miss
+ * ------------------------------------------------------------------------------------------------------------- */
+
+static nt_status report(const nt__program *program, double seconds) {
+    const char *moved = nt__describe_move(program, &cache.arena);
+    const char *role = nt__arena_strdup(&cache.arena, program->role);
+    const char *experiment = nt__arena_strdup(&cache.arena, program->experiment);
+    if (!moved || !role || !experiment || !NT__GROW(cache.reports, cache.report_count, cache.report_capacity))
+        return NT_OUT_OF_MEMORY;
+    cache.reports[cache.report_count++] = (nt_cache_report_t){role, experiment, moved, seconds};
+    if (!program->quiet)
+        nt__notice("compiled %s of %s in %.2f s (%s); %llu programs, %.2f s in all", role, experiment, seconds, moved,
+                   (unsigned long long)cache.stats.misses, cache.stats.compile_seconds);
+    return NT_OK;
+}
+
+static nt_status compile(nt__program *program, nt__entry **out) {
+    char name[160];
+    snprintf(name, sizeof name, "%s of %s", program->role, program->experiment);
+    nt__signature signature = {program->arguments, program->printed.argument_count, program->results,
+                               program->result_count};
+    nt__entry *entry = nt__alloc(1, sizeof *entry);
+    if (!entry) return NT_OUT_OF_MEMORY;
+    double start = nt__seconds();
+    nt_status status =
+        nt__executable_compile(program->engine, name, program->printed.text.data, program->printed.text.length,
+                               &signature, program->options, program->options_length, &entry->executable);
+    double seconds = nt__seconds() - start;
+    if (status != NT_OK) {
+        nt__free(entry);
+        return explain_failure(program, status);
+    }
+    entry->key = program->key;
+    entry->references = 1;
+    if (!NT__GROW(cache.entries, cache.count, cache.capacity)) {
+        release(entry);
+        return NT_OUT_OF_MEMORY;
+    }
+    cache.entries[cache.count++] = entry;
+    cache.stats.misses++;
+    cache.stats.compile_seconds += seconds;
+    *out = entry;
+    return report(program, seconds);
+}
+
+/* The lock is held over a compile: one process compiles one program at a time, and never the same one twice. */
+nt_status nt__program_ready(nt__program *program) {
+    if (program->entry) return NT_OK;
+    pthread_mutex_lock(&cache.lock);
+    nt__entry *entry = find_entry(program->key);
+    nt_status status = NT_OK;
+    if (entry)
+        cache.stats.hits++;
+    else
+        status = compile(program, &entry);
+    if (status == NT_OK) {
+        entry->references++;
+        program->entry = entry;
+    }
+    pthread_mutex_unlock(&cache.lock);
+    return status;
+}
+
+void nt__program_free(nt__program *program) {
+    if (!program) return;
+    pthread_mutex_lock(&cache.lock);
+    release(program->entry);
+    pthread_mutex_unlock(&cache.lock);
+    nt__printed_free(&program->printed);
+    nt__arena_free(&program->arena);
+    nt__free(program->options);
+    nt__free(program);
+}
+
+/* ---- looking at it
+ * -------------------------------------------------------------------------------------------------------- */
+
+nt_cache_stats_t nt_cache_stats(void) {
+    pthread_mutex_lock(&cache.lock);
+    nt_cache_stats_t stats = cache.stats;
+    stats.entries = cache.count;
+    pthread_mutex_unlock(&cache.lock);
+    return stats;
+}
+
+const nt_cache_report_t *nt_cache_report(size_t index) {
+    pthread_mutex_lock(&cache.lock);
+    const nt_cache_report_t *found = index < cache.report_count ? &cache.reports[index] : NULL;
+    pthread_mutex_unlock(&cache.lock);
+    return found;
+}
+
+void nt_cache_reset(void) {
+    pthread_mutex_lock(&cache.lock);
+    for (size_t i = 0; i < cache.count; i++) release(cache.entries[i]);
+    nt__free(cache.entries);
+    nt__free(cache.reports);
+    nt__arena_free(&cache.arena);
+    cache.entries = NULL;
+    cache.reports = NULL;
+    cache.count = cache.capacity = cache.report_count = cache.report_capacity = 0;
+    cache.stats = (nt_cache_stats_t){0};
+    nt__descriptions_reset();
+    pthread_mutex_unlock(&cache.lock);
+}

@@ -1,0 +1,87 @@
+/* A program of a handle: its text, its key, its signature. */
+#include "program/program_internal.h"
+
+#include <string.h>
+
+/* The key is the content: the text, the compile options, and the plugin that compiles it. */
+static void find_key(nt__program *program) {
+    const nt__engine_facts *facts = nt__engine_facts_of(program->engine);
+    nt__hash parts[3] = {nt__hash_bytes(program->printed.text.data, program->printed.text.length),
+                         nt__hash_bytes(program->options, program->options_length), facts->plugin_hash};
+    program->key = nt__hash_bytes(parts, sizeof parts);
+}
+
+static bool copy_parts(nt__program *program, const nt__program_spec *spec) {
+    program->part_count = spec->part_count;
+    program->parts = nt__arena_alloc(&program->arena, spec->part_count + 1, sizeof *program->parts);
+    for (size_t i = 0; program->parts && i < spec->part_count; i++) {
+        program->parts[i].name = nt__arena_strdup(&program->arena, spec->parts[i].name);
+        program->parts[i].value = nt__arena_strdup(&program->arena, spec->parts[i].value);
+        if (!program->parts[i].name || !program->parts[i].value) return false;
+    }
+    return program->parts != NULL;
+}
+
+static bool copy_ports(nt__program *program, const nt__program_spec *spec) {
+    const nt__printed *printed = &program->printed;
+    program->arguments = nt__arena_alloc(&program->arena, printed->argument_count + 1, sizeof *program->arguments);
+    program->results = nt__arena_alloc(&program->arena, spec->result_count + 1, sizeof *program->results);
+    if (!program->arguments || !program->results) return false;
+    for (size_t i = 0; i < printed->argument_count; i++) {
+        const nt__argument *argument = &printed->arguments[i];
+        program->arguments[i] = (nt__port){argument->name, argument->type, NT__OUTPUT, argument->donated_to};
+    }
+    program->result_count = spec->result_count;
+    for (size_t i = 0; i < spec->result_count; i++) {
+        program->results[i] = spec->results[i];
+        if (!(program->results[i].name = nt__arena_strdup(&program->arena, spec->results[i].name))) return false;
+    }
+    return true;
+}
+
+nt_status nt__program_new(nt__engine *engine, const nt__program_spec *spec, nt__printed *printed, nt__program **out) {
+    nt__program *program = nt__alloc(1, sizeof *program);
+    *out = NULL;
+    if (!program) {
+        nt__printed_free(printed);
+        return NT_OUT_OF_MEMORY;
+    }
+    program->engine = engine;
+    program->printed = *printed;
+    *printed = (nt__printed){0};
+    program->quiet = spec->quiet;
+    program->role = nt__arena_strdup(&program->arena, spec->role);
+    program->experiment = nt__arena_strdup(&program->arena, spec->experiment);
+    bool copied = program->role && program->experiment && copy_parts(program, spec) && copy_ports(program, spec);
+    nt_status status = copied ? NT_OK : NT_OUT_OF_MEMORY;
+    if (status == NT_OK)
+        status = nt__compile_options_encode(&(nt__compile_options){0}, &program->options, &program->options_length);
+    if (status != NT_OK) {
+        nt__program_free(program);
+        return status;
+    }
+    find_key(program);
+    *out = program;
+    return NT_OK;
+}
+
+const nt__argument *nt__program_arguments(const nt__program *program, size_t *count) {
+    *count = program->printed.argument_count;
+    return program->printed.arguments;
+}
+
+nt_status nt__program_run(nt__program *program, nt__buffer *const *arguments, nt__buffer *const *results) {
+    nt_status status = nt__program_ready(program);
+    if (status != NT_OK) return status;
+    return nt__executable_run(program->entry->executable, arguments, program->printed.argument_count, results,
+                              program->result_count);
+}
+
+nt_status nt__program_memory(nt__program *program, nt__executable_memory *out) {
+    nt_status status = nt__program_ready(program);
+    return status == NT_OK ? nt__executable_memory_of(program->entry->executable, out) : status;
+}
+
+const char *nt__program_text(const nt__program *program) {
+    return program->printed.text.data;
+}

@@ -1,0 +1,92 @@
+/* What a run tells: events to its listener, lines to its log. Also the stop flag. */
+#include <signal.h>
+
+#include "run/run_internal.h"
+
+static volatile sig_atomic_t stop;
+
+void nt_stop_request(void) {
+    stop = 1;
+}
+
+void nt_stop_clear(void) {
+    stop = 0;
+}
+
+bool nt__stop_requested(void) {
+    return stop != 0;
+}
+
+void nt__tell(const nt_run *run, const nt_event *event) {
+    if (run->on_event) run->on_event(event, run->event_context);
+}
+
+/* ---- the log
+ * ------------------------------------------------------------------------------------------------------------ */
+
+static bool add_field(nt__arena *arena, nt__log_value *to, const nt_field_info *field, const void *fields) {
+    nt__text text = {0};
+    *to = (nt__log_value){.name = field->name, .number = nt__field_number(field, fields)};
+    if (field->type == NT_FIELD_STRING) {
+        nt__field_print(field, fields, &text);
+        to->text = text.failed ? NULL : nt__arena_strdup(arena, text.data);
+    }
+    nt__text_free(&text);
+    return field->type != NT_FIELD_STRING || to->text;
+}
+
+/* The first line: every field and setting. Settings come last and win over fields of the same name (S-52). */
+static nt_status log_parameters(nt_run *run) {
+    const nt__settings *s = &run->settings;
+    const nt__log_value settings[] = {{"seed", NULL, (double)s->seed},
+                                      {"accum", NULL, (double)s->accum},
+                                      {"max_epochs", NULL, (double)s->max_epochs},
+                                      {"gradient_clip_norm", NULL, s->gradient_clip_norm},
+                                      {"learning_rate", NULL, s->learning_rate},
+                                      {"rule", nt_rule_name(run->rule), 0}};
+    size_t field_count = run->experiment->field_count, extra = sizeof settings / sizeof *settings;
+    nt__arena arena = {0};
+    nt__log_value *values = nt__arena_alloc(&arena, field_count + extra, sizeof *values);
+    bool right = values != NULL;
+    for (size_t i = 0; right && i < field_count; i++)
+        right = add_field(&arena, &values[i], &run->experiment->fields[i], run->fields);
+    for (size_t i = 0; right && i < extra; i++) values[field_count + i] = settings[i];
+    nt_status status =
+        right ? nt__log_line(run->log, "params", NULL, 0, 0, values, field_count + extra) : NT_OUT_OF_MEMORY;
+    nt__arena_free(&arena);
+    return status;
+}
+
+nt_status nt__log_begin(nt_run *run) {
+    if (run->settings.no_log || run->log) return NT_OK;
+    nt_status status = nt__make_folder(run->settings.run_dir);
+    char *path = status == NT_OK ? nt__sprintf("%s/metrics.jsonl", run->settings.run_dir) : NULL;
+    if (!path) return status == NT_OK ? NT_OUT_OF_MEMORY : status;
+    status = nt__log_open(path, &run->log);
+    nt__free(path);
+    return status == NT_OK ? log_parameters(run) : status;
+}
+
+enum { MOST_VALUES = 64 };
+
+nt_status nt__log_values(nt_run *run, const char *context, int64_t step, int64_t epoch, const nt_value *values,
+                         size_t count) {
+    nt__log_value few[MOST_VALUES], *all = count <= MOST_VALUES ? few : nt__alloc(count, sizeof *all);
+    if (!run->log || count == 0) return NT_OK;
+    if (!all) return NT_OUT_OF_MEMORY;
+    for (size_t i = 0; i < count; i++) all[i] = (nt__log_value){values[i].name, NULL, values[i].value};
+    nt_status status = nt__log_line(run->log, "metrics", context, step, epoch, all, count);
+    if (all != few) nt__free(all);
+    return status;
+}
+
+nt_status nt__log_end(nt_run *run, nt_status outcome) {
+    if (!run->log) return NT_OK;
+    const char *text = outcome == NT_OK ? "completed" : outcome == NT_INTERRUPTED ? "requested" : "error";
+    return nt__log_line(run->log, "finish", NULL, 0, 0, &(nt__log_value){.name = "status", .text = text}, 1);
+}
+
+const nt_value *nt__result_values(const nt_run *run, size_t *count) {
+    *count = run->result_values ? nt__metrics_count(run->results) : 0;
+    return run->result_values;
+}

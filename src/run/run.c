@@ -1,0 +1,204 @@
+/* Making and freeing a handle: the setup sequence, cheapest checks first. */
+#include <string.h>
+
+#include "run/run_internal.h"
+
+/* ---- the data
+ * ----------------------------------------------------------------------------------------------------------- */
+
+static nt_status check_train_split(const nt_run *run) {
+    const nt__split *train = run->train;
+    int64_t batches = nt__split_batches(train), accum = run->settings.accum, below = batches / accum * accum;
+    if (!run->experiment->hooks.loss)
+        return nt__fail(NT_INVALID, "%s: experiment '%s' has a split 'train' but no loss hook; add .loss to NT_DEFINE",
+                        run->experiment->file, run->experiment->name);
+    if (!train->options.drop_last && train->rows % train->options.batch != 0)
+        return nt__fail(NT_INVALID,
+                        "split 'train' has %lld rows and batches of %lld, so its last batch is short, and training "
+                        "needs full ones: add "
+                        ".drop_last = true to its nt_split, or choose a batch that divides %lld",
+                        (long long)train->rows, (long long)train->options.batch, (long long)train->rows);
+    if (batches % accum == 0) return NT_OK;
+    return nt__fail(
+        NT_INVALID,
+        "split 'train' has %lld batches, which accum %lld does not divide: a step never spans two epochs. The nearest "
+        "numbers of batches that work are %lld and %lld",
+        (long long)batches, (long long)accum, (long long)below, (long long)(below + accum));
+}
+
+/* The fields of a batch, from the split that training uses, else from the first one. */
+static nt_status list_batch_fields(nt_run *run) {
+    const nt__split *split = run->train ? run->train : nt__data_split_at(run->data, 0);
+    run->batch_size = split->options.batch;
+    run->batch_fields = nt__arena_alloc(&run->arena, split->field_count, sizeof *run->batch_fields);
+    nt_tensor *inputs = nt__arena_alloc(&run->arena, split->field_count, sizeof *inputs);
+    if (!run->batch_fields || !inputs) return NT_OUT_OF_MEMORY;
+    for (size_t i = 0; i < split->field_count; i++)
+        run->batch_fields[i] = (nt__batch_field){split->fields[i].name, nt__split_field_type(split, &split->fields[i])};
+    run->batch =
+        (nt_batch){.fields = run->batch_fields, .count = split->field_count, .role = NT__ROLE_BATCH, .inputs = inputs};
+    return NT_OK;
+}
+
+static nt_status build_data(nt_run *run) {
+    run->data = nt__data_new();
+    if (!run->data) return NT_OUT_OF_MEMORY;
+    nt_status status = run->experiment->hooks.build_data(run->fields, run->data);
+    nt_status kept = nt_data_status(run->data);
+    if (kept != NT_OK) status = kept;
+    if (status == NT_OK) status = nt__data_check(run->data);
+    if (status != NT_OK) return nt__fail_in(status, "build_data of %s", run->experiment->name);
+    run->train = nt__data_split_find(run->data, "train");
+    if (run->train) status = check_train_split(run);
+    return status == NT_OK ? list_batch_fields(run) : status;
+}
+
+/* ---- which batch fields go to the device
+ * ----------------------------------------------------------------------------------- */
+
+static void mark_routes(const nt__program *program, bool *used) {
+    size_t count;
+    const nt__argument *arguments = program ? nt__program_arguments(program, &count) : NULL;
+    for (size_t i = 0; arguments && i < count; i++)
+        if (arguments[i].role == NT__ROLE_BATCH) used[arguments[i].index] = true;
+}
+
+static nt_status list_routes(nt_run *run, const bool *used, nt__routes *routes) {
+    routes->names = nt__arena_alloc(&run->arena, run->batch.count + 1, sizeof *routes->names);
+    routes->position = nt__arena_alloc(&run->arena, run->batch.count + 1, sizeof *routes->position);
+    if (!routes->names || !routes->position) return NT_OUT_OF_MEMORY;
+    for (size_t i = 0; i < run->batch.count; i++) {
+        routes->position[i] = used[i] ? (int)routes->count : -1;
+        if (used[i]) routes->names[routes->count++] = run->batch_fields[i].name;
+    }
+    return NT_OK;
+}
+
+static nt_status route(nt_run *run) {
+    bool *used = nt__arena_alloc(&run->arena, run->batch.count + 1, sizeof *used);
+    if (!used) return NT_OUT_OF_MEMORY;
+    mark_routes(run->gradient, used);
+    nt_status status = list_routes(run, used, &run->train_routes);
+    memset(used, 0, sizeof *used * run->batch.count);
+    mark_routes(run->forward, used);
+    for (size_t i = 0; i < run->loss_count; i++) mark_routes(run->losses[i].program, used);
+    return status == NT_OK ? list_routes(run, used, &run->evaluation_routes) : status;
+}
+
+/* ---- making
+ * ------------------------------------------------------------------------------------------------------------------ */
+
+static nt_status trace_all(nt_run *run) {
+    run->model = nt__model_new(NT__ROLE_LEAF);
+    nt_status status = run->model ? nt__trace_model(run) : NT_OUT_OF_MEMORY;
+    if (status == NT_OK && run->train) status = nt__trace_gradient(run);
+    if (status == NT_OK && run->train) status = nt__trace_optimizer(run);
+    if (status == NT_OK) status = nt__trace_forward(run);
+    bool substitute = !run->experiment->hooks.metrics && run->experiment->hooks.loss;
+    if (status == NT_OK && substitute) status = nt__trace_losses(run);
+    return status == NT_OK ? route(run) : status;
+}
+
+static nt_status copy_fields(nt_run *run, const void *fields) {
+    run->fields = nt__arena_alloc(&run->arena, 1, run->experiment->size);
+    run->view = nt__arena_alloc(&run->arena, 1, run->experiment->view_size + 1);
+    run->results = nt__metrics_new();
+    if (!run->fields || !run->view || !run->results) return NT_OUT_OF_MEMORY;
+    if (fields)
+        memcpy(run->fields, fields, run->experiment->size);
+    else
+        run->experiment->set_defaults(run->fields);
+    return NT_OK;
+}
+
+static void tell_setup(const nt_run *run) {
+    nt__text text = {0};
+    int64_t elements = 0;
+    for (size_t g = 0; g < run->layout.group_count; g++) elements += run->layout.groups[g].length;
+    nt__text_add(&text, "%s: %lld parameters in %zu arrays", run->experiment->name, (long long)elements,
+                 run->layout.row_count);
+    if (run->train) {
+        nt__text_add(&text, "; ");
+        nt__rule_print(&run->rule, &text);
+        nt__text_add(&text, ", rate %g; %lld batches of %lld, %lld steps an epoch", run->settings.learning_rate,
+                     (long long)nt__split_batches(run->train), (long long)run->batch_size,
+                     (long long)(nt__split_batches(run->train) / run->settings.accum));
+    }
+    nt__tell(run, &(nt_event){.kind = NT_EVENT_SETUP,
+                              .text = text.failed ? "" : text.data,
+                              .max_epochs = run->settings.max_epochs});
+    nt__text_free(&text);
+}
+
+static nt_status set_up(nt_run *run, const void *fields, const nt_run_options *options) {
+    nt_status status = nt__experiment_check(run->experiment);
+    if (status == NT_OK) status = copy_fields(run, fields);
+    if (status == NT_OK) status = nt__settings_resolve(run, options);
+    if (status == NT_OK) status = nt__engine_open(1, &run->engine);
+    if (status == NT_OK) status = build_data(run);
+    if (status == NT_OK) status = trace_all(run);
+    return status == NT_OK ? nt__device_setup(run) : status;
+}
+
+nt_status nt_run_new(const nt_experiment *experiment, const void *fields, const nt_run_options *options, nt_run **out) {
+    static const nt_run_options defaults;
+    if (!out) return nt__fail(NT_INVALID, "nt_run_new: `out` is NULL");
+    *out = NULL;
+    if (!experiment)
+        return nt__fail(NT_INVALID, "nt_run_new: the experiment is NULL; E_experiment() of NT_DEFINE(E, ...) is one");
+    nt_run *run = nt__alloc(1, sizeof *run);
+    if (!run) return NT_OUT_OF_MEMORY;
+    if (!options) options = &defaults;
+    run->experiment = experiment;
+    run->on_event = options->on_event;
+    run->event_context = options->event_context;
+    nt_status status = set_up(run, fields, options);
+    if (status != NT_OK) {
+        nt_run_free(run);
+        return status;
+    }
+    tell_setup(run);
+    *out = run;
+    return NT_OK;
+}
+
+void nt_run_free(nt_run *run) {
+    if (!run) return;
+    nt__log_close(run->log);
+    nt__device_free(run);
+    nt__program_free(run->gradient);
+    nt__program_free(run->optimizer);
+    nt__program_free(run->forward);
+    for (size_t i = 0; i < run->loss_count; i++) nt__program_free(run->losses[i].program);
+    nt__model_free(run->model);
+    nt__layout_free(&run->layout);
+    nt__data_free(run->data);
+    nt__metrics_free(run->results);
+    nt__free(run->result_values);
+    nt__arena_free(&run->arena);
+    nt__free(run);
+}
+
+nt_status nt_shutdown(void) {
+    nt_cache_reset();
+    return nt__engine_close();
+}
+
+/* ---- what a handle says of itself
+ * ---------------------------------------------------------------------------------------------- */
+
+int64_t nt_run_step(const nt_run *run) {
+    return run->step;
+}
+
+int64_t nt_run_epoch(const nt_run *run) {
+    return run->epoch;
+}
+
+const char *nt_run_dir(const nt_run *run) {
+    return run->settings.run_dir;
+}
+
+bool nt_run_has_split(const nt_run *run, const char *split) {
+    return nt__data_split_find(run->data, split) != NULL;
+}

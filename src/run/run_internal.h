@@ -1,0 +1,115 @@
+/* Inside of the run folder: what a handle holds. */
+#ifndef NT_RUN_RUN_INTERNAL_H
+#define NT_RUN_RUN_INTERNAL_H
+
+#include "data/data.h"
+#include "experiment/experiment.h"
+#include "log/log.h"
+#include "nitro/run.h"
+#include "nn/nn.h"
+#include "optim/optim.h"
+#include "program/program.h"
+
+/* What an argument of a program is; its index counts within the role. */
+typedef enum nt__role {
+    NT__ROLE_LEAF,        /* in the first trace only, before the layout is known */
+    NT__ROLE_PARAMETERS,  /* index: group */
+    NT__ROLE_ACCUMULATOR, /* group */
+    NT__ROLE_STATE,       /* group * states of the rule + state */
+    NT__ROLE_RATE,        /* group */
+    NT__ROLE_FIRST,       /* is this the first micro-batch of a step? */
+    NT__ROLE_DEVICE,      /* field of the experiment */
+    NT__ROLE_BATCH,       /* field of the batch */
+    NT__ROLE_OUTPUTS,     /* what forward returned */
+} nt__role;
+
+typedef struct nt__settings {
+    const char *run_dir;
+    int64_t seed, max_epochs, max_steps, accum;
+    double gradient_clip_norm, learning_rate;
+    bool no_log, quiet;
+} nt__settings;
+
+/* The val_loss program of a number of real rows. */
+typedef struct nt__loss_program {
+    int64_t rows;
+    nt__program *program;
+} nt__loss_program;
+
+/* The batch fields that go to the device for a kind of pass: indices into batch_fields, and their names. */
+typedef struct nt__routes {
+    const char **names;
+    int *position; /* of each batch field among the names; -1: not staged */
+    size_t count;
+} nt__routes;
+
+struct nt_run {
+    nt__arena arena;
+    const nt_experiment *experiment;
+    void *fields, *view;
+    nt__settings settings;
+    nt_event_function on_event;
+    void *event_context;
+
+    nt_data *data;
+    const nt__split *train; /* NULL: a handle for evaluation */
+    nt__batch_field *batch_fields;
+    nt_batch batch;
+    int64_t batch_size;
+
+    nt_model *model;
+    nt__layout layout;
+    nt_rule rule;
+    nt__type outputs_type;
+
+    nt__engine *engine;
+    nt__program *gradient, *optimizer, *forward;
+    nt__loss_program *losses;
+    size_t loss_count;
+    nt__routes train_routes, evaluation_routes;
+
+    nt__buffer *parameters, *accumulators; /* one a group */
+    nt__buffer *states;                    /* groups * states of the rule */
+    nt__buffer *rates;                     /* one a group */
+    nt__buffer *device_fields;             /* one a field; alive where the field is Device */
+    nt__buffer flags[2];                   /* false, true */
+    nt__buffer **bound;                    /* the arguments of the launch under way */
+    nt__buffer outputs;
+
+    int64_t step, epoch;
+    nt__log *log;
+    nt_metrics *results;
+    nt_value *result_values;
+};
+
+/* settings.c: options, else fields, else defaults; checked. */
+nt_status nt__settings_resolve(nt_run *run, const nt_run_options *options);
+
+/* trace.c: the hooks as programs. Each function is one trace. */
+nt_status nt__trace_model(nt_run *run); /* learns the parameters and the layout */
+nt_status nt__trace_gradient(nt_run *run);
+nt_status nt__trace_optimizer(nt_run *run);
+nt_status nt__trace_forward(nt_run *run);
+nt_status nt__trace_losses(nt_run *run);
+
+/* device.c: what lives on the device for as long as the handle, and what a program is called with. */
+nt_status nt__device_setup(nt_run *run);
+void nt__device_free(nt_run *run);
+nt_status nt__launch(nt_run *run, nt__program *program, const nt__routes *routes, nt__staged *staged, bool first,
+                     nt__buffer *const *results);
+
+/* evaluate.c: one pass; `inside` says whether training calls it. */
+nt_status nt__evaluate_split(nt_run *run, const nt__split *split, bool inside);
+
+/* events.c: what the run tells its listener and its log. */
+void nt__tell(const nt_run *run, const nt_event *event);
+nt_status nt__log_begin(nt_run *run);
+nt_status nt__log_values(nt_run *run, const char *context, int64_t step, int64_t epoch, const nt_value *values,
+                         size_t count);
+nt_status nt__log_end(nt_run *run, nt_status outcome);
+/* The values of the newest evaluation. */
+const nt_value *nt__result_values(const nt_run *run, size_t *count);
+
+bool nt__stop_requested(void);
+
+#endif

@@ -1,0 +1,66 @@
+/* Settings of a run: for each the option, else the experiment's field of that name, else the default. */
+#include <math.h>
+#include <string.h>
+
+#include "run/run_internal.h"
+
+/* A numeric field of the experiment with this name, or NULL. */
+static const nt_field_info *numeric_field(const nt_run *run, const char *name) {
+    const nt_field_info *field = nt__field_find(run->experiment, name);
+    return field && field->type != NT_FIELD_STRING ? field : NULL;
+}
+
+static int64_t integer(const nt_run *run, const char *name, nt_maybe_int option, int64_t otherwise) {
+    if (option.given) return option.value;
+    const nt_field_info *field = numeric_field(run, name);
+    return field ? (int64_t)nt__field_number(field, run->fields) : otherwise;
+}
+
+static double real(const nt_run *run, const char *name, nt_maybe_double option, double otherwise) {
+    if (option.given) return option.value;
+    const nt_field_info *field = numeric_field(run, name);
+    return field ? nt__field_number(field, run->fields) : otherwise;
+}
+
+static const char *folder(nt_run *run, const char *option) {
+    const nt_field_info *field = nt__field_find(run->experiment, "run_dir");
+    const char *text = option;
+    if (!text && field && field->type == NT_FIELD_STRING)
+        memcpy(&text, (const char *)run->fields + field->offset, sizeof text);
+    if (text && *text) return nt__arena_strdup(&run->arena, text);
+    return nt__arena_sprintf(&run->arena, "runs/%s", run->experiment->name);
+}
+
+static nt_status check(const nt__settings *s) {
+    if (s->accum < 1)
+        return nt__fail(NT_INVALID, "accum is %lld; a step has at least 1 micro-batch", (long long)s->accum);
+    if (s->max_epochs < 0) return nt__fail(NT_INVALID, "max_epochs is %lld; give 0 or more", (long long)s->max_epochs);
+    if (s->max_steps < -1) return nt__fail(NT_INVALID, "max_steps is %lld; give 0 or more", (long long)s->max_steps);
+    if (s->seed < 0) return nt__fail(NT_INVALID, "seed is %lld; give 0 or more", (long long)s->seed);
+    if (!isfinite(s->gradient_clip_norm))
+        return nt__fail(NT_INVALID, "gradient_clip_norm is %g; give a number, 0 for no clipping",
+                        s->gradient_clip_norm);
+    if (s->learning_rate == 0 || !isfinite(s->learning_rate))
+        return nt__fail(NT_INVALID, "learning_rate is %g; give a finite number other than 0", s->learning_rate);
+    return NT_OK;
+}
+
+nt_status nt__settings_resolve(nt_run *run, const nt_run_options *options) {
+    const nt_hooks *hooks = &run->experiment->hooks;
+    nt__settings *s = &run->settings;
+    s->run_dir = folder(run, options->run_dir);
+    s->seed = integer(run, "seed", options->seed, 42);
+    s->max_epochs = integer(run, "max_epochs", options->max_epochs, 1);
+    s->max_steps = options->max_steps.given && options->max_steps.value < 0
+                       ? -2
+                       : integer(run, "max_steps", options->max_steps, -1);
+    s->accum = integer(run, "accum", options->accum, 1);
+    s->gradient_clip_norm = real(run, "gradient_clip_norm", options->gradient_clip_norm, 0);
+    s->learning_rate = options->learning_rate.given ? options->learning_rate.value
+                       : hooks->learning_rate       ? hooks->learning_rate(run->fields)
+                                                    : 1e-3;
+    s->no_log = options->no_log;
+    s->quiet = options->quiet;
+    run->rule = nt__rule_resolve(hooks->optimizer ? hooks->optimizer(run->fields) : (nt_rule){0});
+    return s->run_dir ? check(s) : NT_OUT_OF_MEMORY;
+}

@@ -1,0 +1,367 @@
+/* The hooks traced into programs. A trace costs milliseconds, so a handle traces everything when it is made and the
+ * programs' text is their key. */
+#include <string.h>
+
+#include "run/run_internal.h"
+
+/* One trace under way. */
+typedef struct tracing {
+    nt_run *run;
+    nt__graph *graph;
+    nt__arena arena;
+    nt_tensor *parameters; /* one a group */
+    nt_tensor *leaves;
+    nt_tensor outputs;
+} tracing;
+
+/* ---- what every trace begins with
+ * ------------------------------------------------------------------------------------ */
+
+static size_t field_size(nt_field_type type) {
+    static const size_t sizes[] = {
+        [NT_FIELD_BOOL] = sizeof(bool),   [NT_FIELD_INT] = sizeof(int),       [NT_FIELD_INT64] = sizeof(int64_t),
+        [NT_FIELD_FLOAT] = sizeof(float), [NT_FIELD_DOUBLE] = sizeof(double), [NT_FIELD_STRING] = sizeof(char *)};
+    return sizes[type];
+}
+
+/* The view: GraphConst values as they are, Device fields as inputs, nothing of Host fields. */
+static void fill_view(nt_run *run) {
+    const nt_experiment *experiment = run->experiment;
+    memset(run->view, 0, experiment->view_size);
+    for (size_t i = 0; i < experiment->field_count; i++) {
+        const nt_field_info *field = &experiment->fields[i];
+        char *at = (char *)run->view + field->view_offset;
+        if (field->marker == NT_GRAPH_CONST) {
+            memcpy(at, (const char *)run->fields + field->offset, field_size(field->type));
+        } else if (field->marker == NT_DEVICE) {
+            nt__type scalar = {nt__field_dtype(field->type), {0}};
+            nt_tensor input = nt__input(NT__ROLE_DEVICE, (int)i, field->name, scalar);
+            memcpy(at, &input, sizeof input);
+        }
+    }
+}
+
+static nt_tensor numbered_input(tracing *t, nt__role role, int index, const char *kind, const char *name,
+                                nt__type type) {
+    const char *full = nt__arena_sprintf(&t->arena, "%s.%s", kind, name);
+    return full ? nt__input(role, index, full, type) : nt__trace_fail(NT_SITE, kind, "no memory for its name");
+}
+
+static bool input_parameters(tracing *t) {
+    nt_run *run = t->run;
+    const nt__layout *layout = &run->layout;
+    t->parameters = nt__arena_alloc(&t->arena, layout->group_count + 1, sizeof *t->parameters);
+    t->leaves = nt__arena_alloc(&t->arena, layout->row_count + 1, sizeof *t->leaves);
+    if (!t->parameters || !t->leaves) return false;
+    for (size_t g = 0; g < layout->group_count; g++) {
+        const nt__group *group = &layout->groups[g];
+        t->parameters[g] =
+            numbered_input(t, NT__ROLE_PARAMETERS, (int)g, "parameters", group->name, nt__group_type(group));
+    }
+    for (size_t i = 0; i < layout->row_count; i++)
+        t->leaves[i] = nt__layout_leaf(&layout->rows[i], t->parameters[layout->rows[i].group]);
+    return true;
+}
+
+static nt_status begin(tracing *t, nt_run *run) {
+    *t = (tracing){.run = run, .graph = nt__trace_begin()};
+    if (!t->graph) return NT_OUT_OF_MEMORY;
+    fill_view(run);
+    memset(run->batch.inputs, 0, sizeof *run->batch.inputs * run->batch.count);
+    run->batch.rows = 0;
+    if (run->layout.row_count && !input_parameters(t)) {
+        nt__trace_end(t->graph);
+        nt__arena_free(&t->arena);
+        return NT_OUT_OF_MEMORY;
+    }
+    nt__model_begin(run->model, run->layout.row_count ? t->leaves : NULL);
+    return NT_OK;
+}
+
+static void end(tracing *t) {
+    nt__trace_end(t->graph);
+    nt__arena_free(&t->arena);
+}
+
+static void call_forward(tracing *t) {
+    t->outputs = t->run->experiment->hooks.forward(t->run->view, t->run->model, &t->run->batch);
+}
+
+static nt_tensor call_loss(tracing *t) {
+    return t->run->experiment->hooks.loss(t->run->view, t->outputs, &t->run->batch);
+}
+
+/* ---- what every trace ends with
+ * --------------------------------------------------------------------------------------- */
+
+enum { MAX_EXTRA_PARTS = 4 };
+
+static bool add_part(nt__arena *arena, nt__part *part, const char *kind, const char *name, const char *value) {
+    part->name = nt__arena_sprintf(arena, "%s%s", kind, name);
+    part->value = nt__arena_strdup(arena, value);
+    return part->name && part->value;
+}
+
+static bool add_graph_consts(tracing *t, nt__part *parts, size_t *count) {
+    const nt_experiment *experiment = t->run->experiment;
+    bool right = true;
+    for (size_t i = 0; right && i < experiment->field_count; i++) {
+        if (experiment->fields[i].marker != NT_GRAPH_CONST) continue;
+        nt__text value = {0};
+        nt__field_print(&experiment->fields[i], t->run->fields, &value);
+        right = !value.failed &&
+                add_part(&t->arena, &parts[(*count)++], "GraphConst ", experiment->fields[i].name, value.data);
+        nt__text_free(&value);
+    }
+    return right;
+}
+
+static bool add_arguments(tracing *t, const nt__printed *printed, nt__part *parts, size_t *count) {
+    bool right = true;
+    char text[NT__TYPE_TEXT];
+    for (size_t i = 0; right && i < printed->argument_count; i++) {
+        const nt__argument *argument = &printed->arguments[i];
+        if (argument->role != NT__ROLE_BATCH && argument->role != NT__ROLE_PARAMETERS) continue;
+        const char *kind = argument->role == NT__ROLE_BATCH ? "field " : "";
+        right = add_part(&t->arena, &parts[(*count)++], kind, argument->name, nt__type_text(argument->type, text));
+    }
+    return right;
+}
+
+/* Prints the trace and makes a program of it. `extra` are parts beyond the GraphConst values and the arguments. */
+static nt_status finish(tracing *t, const char *role, const nt__result *results, const nt__port *ports, size_t count,
+                        const nt__part *extra, size_t extra_count, nt__program **out) {
+    nt__printed printed;
+    nt_status status = nt__print(role, results, count, &printed);
+    if (status != NT_OK) return status;
+    size_t most = t->run->experiment->field_count + printed.argument_count + extra_count, part_count = 0;
+    nt__part *parts = nt__arena_alloc(&t->arena, most, sizeof *parts);
+    nt__port *typed = nt__arena_alloc(&t->arena, count, sizeof *typed);
+    bool right =
+        parts && typed && add_graph_consts(t, parts, &part_count) && add_arguments(t, &printed, parts, &part_count);
+    if (!right) {
+        nt__printed_free(&printed);
+        return NT_OUT_OF_MEMORY;
+    }
+    memcpy(parts + part_count, extra, sizeof *parts * extra_count);
+    for (size_t i = 0; i < count; i++) {
+        typed[i] = ports[i];
+        typed[i].type = (nt__type){nt_dtype_of(results[i].value), nt_shape_of(results[i].value)};
+        typed[i].donated_to = -1;
+    }
+    nt__program_spec spec = {.role = role,
+                             .experiment = t->run->experiment->name,
+                             .results = typed,
+                             .result_count = count,
+                             .parts = parts,
+                             .part_count = part_count + extra_count,
+                             .quiet = t->run->settings.quiet};
+    return nt__program_new(t->run->engine, &spec, &printed, out);
+}
+
+/* Labels outside their range would make a wrong loss without a word: the splits are looked through once. */
+static nt_status check_claims(tracing *t) {
+    size_t count;
+    const nt__claim *claims = nt__claims(t->graph, &count);
+    nt_run *run = t->run;
+    for (size_t i = 0; i < count; i++) {
+        if (claims[i].role != NT__ROLE_BATCH) continue;
+        const char *field = run->batch_fields[claims[i].index].name;
+        for (size_t s = 0; s < nt__data_split_count(run->data); s++) {
+            const nt__split *split = nt__data_split_at(run->data, s);
+            if (!nt__split_field_find(split, field)) continue;
+            nt_status status = nt__split_check_range(split, field, claims[i].low, claims[i].limit);
+            if (status != NT_OK)
+                return nt__fail_in(status, "%s:%d in %s", claims[i].site.file, claims[i].site.line,
+                                   claims[i].site.function);
+        }
+    }
+    return NT_OK;
+}
+
+/* ---- the traces
+ * --------------------------------------------------------------------------------------------------------- */
+
+nt_status nt__trace_model(nt_run *run) {
+    tracing t;
+    nt_status status = begin(&t, run);
+    if (status != NT_OK) return status;
+    call_forward(&t);
+    if (run->train) call_loss(&t);
+    run->outputs_type = (nt__type){nt_dtype_of(t.outputs), nt_shape_of(t.outputs)};
+    status = nt__trace_status(t.graph);
+    if (status == NT_OK) status = check_claims(&t);
+    end(&t);
+    if (status != NT_OK) return status;
+    nt_shape shape = run->outputs_type.shape;
+    if (shape.rank < 1 || shape.dims[0] != run->batch_size) {
+        char text[NT__TYPE_TEXT];
+        return nt__fail(NT_INVALID,
+                        "%s: forward returned %s; axis 0 of the outputs must be the %lld samples of the batch",
+                        run->experiment->file, nt__type_text(run->outputs_type, text), (long long)run->batch_size);
+    }
+    size_t count;
+    const nt__leaf *leaves = nt__model_leaves(run->model, &count);
+    return nt__layout_build(leaves, count, NULL, &run->layout);
+}
+
+/* One accumulator: the scaled gradient, added to what is there unless it is the first of its step. A choice and never a
+ * product with 0: a nan must not survive the reset. */
+static nt_tensor accumulate(nt_tensor gradient, nt_tensor accumulator, nt_tensor first, int64_t accum) {
+    nt_tensor scaled = accum == 1 ? gradient : nt_mul(gradient, 1.0 / (double)accum);
+    return nt_where(first, scaled, nt_add(accumulator, scaled));
+}
+
+static void report_unreached(const nt_run *run, const bool *reached) {
+    for (size_t i = 0; i < run->layout.row_count && !run->settings.quiet; i++)
+        if (!reached[i])
+            nt__notice("%s: the loss does not depend on parameter '%s'; its gradient is zero", run->experiment->name,
+                       run->layout.rows[i].path);
+}
+
+nt_status nt__trace_gradient(nt_run *run) {
+    tracing t;
+    nt_status status = begin(&t, run);
+    if (status != NT_OK) return status;
+    const nt__layout *layout = &run->layout;
+    size_t count = 1 + layout->group_count;
+    nt__result *results = nt__arena_alloc(&t.arena, count, sizeof *results);
+    nt__port *ports = nt__arena_alloc(&t.arena, count, sizeof *ports);
+    nt_tensor *gradients = nt__arena_alloc(&t.arena, layout->row_count, sizeof *gradients);
+    bool *reached = nt__arena_alloc(&t.arena, layout->row_count, sizeof *reached);
+    if (!results || !ports || !gradients || !reached) {
+        end(&t);
+        return NT_OUT_OF_MEMORY;
+    }
+    call_forward(&t);
+    nt_tensor loss = call_loss(&t);
+    nt__gradient(loss, t.leaves, layout->row_count, gradients, reached);
+    results[0] = (nt__result){.name = "loss", .value = loss};
+    ports[0] = (nt__port){.name = "loss", .purpose = NT__OUTPUT};
+    nt_tensor first = nt__input(NT__ROLE_FIRST, 0, "first", (nt__type){NT_BOOL, {0}});
+    for (size_t g = 0; g < layout->group_count; g++) {
+        const nt__group *group = &layout->groups[g];
+        nt_tensor accumulator =
+            numbered_input(&t, NT__ROLE_ACCUMULATOR, (int)g, "accumulator", group->name, nt__group_type(group));
+        nt_tensor flat = nt__layout_gather(layout, (int)g, gradients);
+        results[1 + g] =
+            (nt__result){"accumulator", accumulate(flat, accumulator, first, run->settings.accum), accumulator};
+        ports[1 + g] = (nt__port){.name = "accumulator", .purpose = NT__ACCUMULATOR};
+    }
+    const char *accum = nt__arena_sprintf(&t.arena, "%lld", (long long)run->settings.accum);
+    nt__part part = {"accum", accum ? accum : ""};
+    status = finish(&t, "gradient", results, ports, count, &part, 1, &run->gradient);
+    if (status == NT_OK) report_unreached(run, reached);
+    end(&t);
+    return status;
+}
+
+/* The optimizer's update of one group; fills the results of its parameters and states. */
+static void update_group(tracing *t, size_t g, nt_tensor gradient, nt__result *results, nt__port *ports) {
+    nt_run *run = t->run;
+    const nt__group *group = &run->layout.groups[g];
+    int state_count = run->rule.kind->state_count;
+    size_t groups = run->layout.group_count, first_state = g * (size_t)state_count;
+    nt_tensor states[NT__MAX_STATES], next[NT__MAX_STATES];
+    for (int s = 0; s < state_count; s++) {
+        const nt__state *state = &run->rule.kind->states[s];
+        states[s] = numbered_input(t, NT__ROLE_STATE, (int)first_state + s, group->name, state->name,
+                                   nt__state_type(state, group));
+    }
+    nt_tensor eta =
+        numbered_input(t, NT__ROLE_RATE, (int)g, "learning_rate", group->name, (nt__type){group->dtype, {0}});
+    nt_tensor x = nt__rule_apply(&run->rule, t->parameters[g], gradient, eta, states, next);
+    results[g] = (nt__result){"parameters", x, t->parameters[g]};
+    ports[g] = (nt__port){.name = "parameters", .purpose = NT__PARAMETERS};
+    for (int s = 0; s < state_count; s++) {
+        size_t at = groups + first_state + (size_t)s;
+        results[at] = (nt__result){run->rule.kind->states[s].name, next[s], states[s]};
+        ports[at] = (nt__port){.name = run->rule.kind->states[s].name, .purpose = NT__OPTIMIZER_STATE};
+    }
+}
+
+nt_status nt__trace_optimizer(nt_run *run) {
+    tracing t;
+    nt_status status = begin(&t, run);
+    if (status != NT_OK) return status;
+    size_t groups = run->layout.group_count, count = groups * (1 + (size_t)run->rule.kind->state_count);
+    nt__result *results = nt__arena_alloc(&t.arena, count, sizeof *results);
+    nt__port *ports = nt__arena_alloc(&t.arena, count, sizeof *ports);
+    nt_tensor *gradients = nt__arena_alloc(&t.arena, groups, sizeof *gradients);
+    nt__text rule = {0};
+    nt__rule_print(&run->rule, &rule);
+    const char *clip = nt__arena_sprintf(&t.arena, "%g", run->settings.gradient_clip_norm);
+    if (!results || !ports || !gradients || rule.failed || !clip) {
+        nt__text_free(&rule);
+        end(&t);
+        return NT_OUT_OF_MEMORY;
+    }
+    for (size_t g = 0; g < groups; g++) {
+        const nt__group *group = &run->layout.groups[g];
+        gradients[g] =
+            numbered_input(&t, NT__ROLE_ACCUMULATOR, (int)g, "accumulator", group->name, nt__group_type(group));
+    }
+    nt__clip_by_global_norm(gradients, groups, run->settings.gradient_clip_norm);
+    for (size_t g = 0; g < groups; g++) update_group(&t, g, gradients[g], results, ports);
+    nt__part parts[] = {{"gradient_clip_norm", clip}, {"rule", rule.data}};
+    status = finish(&t, "optimizer", results, ports, count, parts, 2, &run->optimizer);
+    nt__text_free(&rule);
+    end(&t);
+    return status;
+}
+
+nt_status nt__trace_forward(nt_run *run) {
+    tracing t;
+    nt_status status = begin(&t, run);
+    if (status != NT_OK) return status;
+    call_forward(&t);
+    nt__result result = {.name = "outputs", .value = t.outputs};
+    nt__port port = {.name = "outputs", .purpose = NT__OUTPUT};
+    status = finish(&t, "forward", &result, &port, 1, NULL, 0, &run->forward);
+    end(&t);
+    return status;
+}
+
+/* val_loss: the loss of the outputs and targets, both cut to the real rows. */
+static nt_status trace_loss(nt_run *run, int64_t rows, nt__program **out) {
+    tracing t;
+    nt_status status = begin(&t, run);
+    if (status != NT_OK) return status;
+    nt_tensor outputs = nt__input(NT__ROLE_OUTPUTS, 0, "outputs", run->outputs_type);
+    nt_shape start = {.rank = run->outputs_type.shape.rank}, limit = run->outputs_type.shape;
+    limit.dims[0] = rows;
+    t.outputs = rows == run->batch_size ? outputs : nt_slice(outputs, start, limit);
+    run->batch.rows = rows;
+    nt__result result = {.name = "val_loss", .value = call_loss(&t)};
+    nt__port port = {.name = "val_loss", .purpose = NT__OUTPUT};
+    const char *text = nt__arena_sprintf(&t.arena, "%lld", (long long)rows);
+    nt__part part = {"rows", text ? text : ""};
+    status = finish(&t, "metrics", &result, &port, 1, &part, 1, out);
+    end(&t);
+    return status;
+}
+
+static nt_status add_loss(nt_run *run, int64_t rows) {
+    if (rows == 0) return NT_OK;
+    for (size_t i = 0; i < run->loss_count; i++)
+        if (run->losses[i].rows == rows) return NT_OK;
+    nt__loss_program *added = &run->losses[run->loss_count];
+    added->rows = rows;
+    nt_status status = trace_loss(run, rows, &added->program);
+    if (status == NT_OK) run->loss_count++;
+    return status;
+}
+
+nt_status nt__trace_losses(nt_run *run) {
+    size_t splits = nt__data_split_count(run->data);
+    run->losses = nt__arena_alloc(&run->arena, 2 * splits + 1, sizeof *run->losses);
+    if (!run->losses) return NT_OUT_OF_MEMORY;
+    nt_status status = NT_OK;
+    for (size_t i = 0; status == NT_OK && i < splits; i++) {
+        const nt__split *split = nt__data_split_at(run->data, i);
+        int64_t last = split->options.drop_last ? 0 : split->rows % run->batch_size;
+        if (split->rows >= run->batch_size) status = add_loss(run, run->batch_size);
+        if (status == NT_OK) status = add_loss(run, last);
+    }
+    return status;
+}

@@ -1,0 +1,222 @@
+/* The training loop. The loss of a micro-batch is read one micro-batch late, so that the device is never idle; that
+ * readback proves its program has finished, and the micro-batch's buffers are freed then.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "run/run_internal.h"
+
+/* A micro-batch whose program was launched and whose loss was not read yet. */
+typedef struct pending {
+    nt__staged *staged; /* NULL: none */
+    nt__buffer loss;
+    int64_t step; /* completed steps before it */
+    bool closes;  /* is it the last micro-batch of its step? */
+} pending;
+
+typedef struct loop {
+    nt_run *run;
+    nt__stream *stream;
+    nt__buffer **gradient_results, **optimizer_results;
+    pending slots[2];
+    int newest;
+    int64_t seen, losses; /* micro-batches of the epoch: launched, read */
+    double loss_sum, started;
+    int64_t steps_in_all;
+} loop;
+
+/* ---- one micro-batch
+ * ---------------------------------------------------------------------------------------------------- */
+
+static nt_status diverged(const loop *l, const pending *p, double loss) {
+    return nt__fail(NT_DIVERGED,
+                    "the loss is %g at step %lld of epoch %lld (micro-batch %lld of split 'train'). Nothing is rolled "
+                    "back: start again with a "
+                    "lower learning rate (now %g) or with gradient clipping, and look at the data of that batch",
+                    loss, (long long)p->step + 1, (long long)l->run->epoch, (long long)p->staged->index + 1,
+                    l->run->settings.learning_rate);
+}
+
+static void drop(pending *p) {
+    nt__buffer_free(&p->loss);
+    nt__staged_free(p->staged);
+    p->staged = NULL;
+}
+
+static nt_status tell_step(loop *l, const pending *p, double loss) {
+    nt_run *run = l->run;
+    const nt_value value = {"loss", loss};
+    nt__tell(run, &(nt_event){.kind = NT_EVENT_STEP,
+                              .epoch = run->epoch,
+                              .max_epochs = run->settings.max_epochs,
+                              .step = p->step + 1,
+                              .steps = l->steps_in_all,
+                              .batch = p->staged->index + 1,
+                              .batches = nt__split_batches(run->train),
+                              .split = "train",
+                              .loss = loss,
+                              .seconds = nt__seconds() - l->started});
+    return nt__log_values(run, "train", p->step + 1, run->epoch, &value, 1);
+}
+
+/* Reads the loss (LP-51): checks it, logs it when it closes a step, frees the micro-batch. */
+static nt_status complete(loop *l, pending *p) {
+    if (!p->staged) return NT_OK;
+    double element = 0;
+    nt_status status = nt__buffer_read(l->run->engine, &p->loss, &element);
+    double loss = status == NT_OK ? nt__element_get(p->loss.type.dtype, &element) : 0;
+    if (status == NT_OK && !isfinite(loss)) status = diverged(l, p, loss);
+    if (status == NT_OK && p->closes) status = tell_step(l, p, loss);
+    l->loss_sum += loss;
+    l->losses++;
+    drop(p);
+    return status;
+}
+
+static nt_status run_optimizer(loop *l) {
+    nt_status status = nt__launch(l->run, l->run->optimizer, NULL, NULL, false, l->optimizer_results);
+    if (status == NT_OK) l->run->step++;
+    return status;
+}
+
+/* Launches the programs of one micro-batch, then completes the one before it. */
+static nt_status micro_batch(loop *l, nt__staged *staged) {
+    nt_run *run = l->run;
+    int64_t position = l->seen++ % run->settings.accum;
+    pending *before = &l->slots[l->newest], *now = &l->slots[l->newest = 1 - l->newest];
+    now->staged = staged;
+    now->step = run->step;
+    now->closes = position == run->settings.accum - 1;
+    l->gradient_results[0] = &now->loss;
+    nt_status status = nt__launch(run, run->gradient, &run->train_routes, staged, position == 0, l->gradient_results);
+    if (status != NT_OK) {
+        drop(now);
+        return status;
+    }
+    if (now->closes) status = run_optimizer(l);
+    return status == NT_OK ? complete(l, before) : status;
+}
+
+/* ---- one epoch
+ * ------------------------------------------------------------------------------------------------------------ */
+
+static bool steps_are_done(const nt_run *run) {
+    return run->settings.max_steps >= 0 && run->step >= run->settings.max_steps;
+}
+
+static nt_status pass(loop *l) {
+    nt_status status = NT_OK;
+    while (status == NT_OK && !steps_are_done(l->run) && !nt__stop_requested()) {
+        nt__staged *staged;
+        status = nt__stream_next(l->stream, &staged);
+        if (status != NT_OK || !staged) break;
+        status = micro_batch(l, staged);
+    }
+    /* The last loss is read on both normal ends; after a failure nothing of it is believed. */
+    if (status == NT_OK) status = complete(l, &l->slots[l->newest]);
+    for (int i = 0; i < 2; i++)
+        if (l->slots[i].staged) drop(&l->slots[i]);
+    return status;
+}
+
+static nt_status log_waiting(loop *l, double seconds) {
+    double waited = nt__stream_waited(l->stream);
+    const nt_value value = {"data_wait_frac", seconds > 0 ? waited / seconds : 0};
+    return nt__log_values(l->run, "data", l->run->step, l->run->epoch, &value, 1);
+}
+
+static nt_status train_pass(loop *l) {
+    nt_run *run = l->run;
+    nt__stream_options options = {.engine = run->engine,
+                                  .fields = run->train_routes.names,
+                                  .field_count = run->train_routes.count,
+                                  .seed = (uint64_t)run->settings.seed,
+                                  .epoch = run->epoch};
+    l->seen = l->losses = 0;
+    l->loss_sum = 0;
+    nt_status status = nt__stream_open(run->train, &options, &l->stream);
+    if (status != NT_OK) return status;
+    double start = nt__seconds();
+    status = pass(l);
+    if (status == NT_OK) status = log_waiting(l, nt__seconds() - start);
+    nt__stream_close(l->stream);
+    return status;
+}
+
+static nt_status validate_epoch(nt_run *run) {
+    const nt__split *val = nt__data_split_find(run->data, "val");
+    if (!val || nt__stop_requested()) return NT_OK;
+    nt_status status = nt__evaluate_split(run, val, true);
+    size_t count;
+    const nt_value *values = nt__result_values(run, &count);
+    return status == NT_OK ? nt__log_values(run, "validate", run->step, run->epoch, values, count) : status;
+}
+
+static nt_status epoch(loop *l) {
+    nt_run *run = l->run;
+    double start = nt__seconds();
+    run->epoch++;
+    nt__free(run->result_values);
+    run->result_values = NULL;
+    nt_status status = train_pass(l);
+    if (status == NT_OK) status = validate_epoch(run);
+    if (status != NT_OK) return status;
+    size_t count;
+    const nt_value *values = nt__result_values(run, &count);
+    nt__tell(run, &(nt_event){.kind = NT_EVENT_EPOCH,
+                              .epoch = run->epoch,
+                              .max_epochs = run->settings.max_epochs,
+                              .step = run->step,
+                              .steps = l->steps_in_all,
+                              .loss = l->losses ? l->loss_sum / (double)l->losses : NAN,
+                              .seconds = nt__seconds() - start,
+                              .values = values,
+                              .value_count = count});
+    return NT_OK;
+}
+
+/* ---- a call of nt_train
+ * ------------------------------------------------------------------------------------------------------ */
+
+/* The slots that results are written to: those of the arguments whose memory they take. */
+static nt_status bind_results(loop *l, nt__arena *arena) {
+    nt_run *run = l->run;
+    size_t groups = run->layout.group_count, states = groups * (size_t)run->rule.kind->state_count;
+    l->gradient_results = nt__arena_alloc(arena, 1 + groups, sizeof *l->gradient_results);
+    l->optimizer_results = nt__arena_alloc(arena, groups + states, sizeof *l->optimizer_results);
+    if (!l->gradient_results || !l->optimizer_results) return NT_OUT_OF_MEMORY;
+    for (size_t g = 0; g < groups; g++) {
+        l->gradient_results[1 + g] = &run->accumulators[g];
+        l->optimizer_results[g] = &run->parameters[g];
+    }
+    for (size_t s = 0; s < states; s++) l->optimizer_results[groups + s] = &run->states[s];
+    return NT_OK;
+}
+
+nt_status nt_train(nt_run *run) {
+    if (!run) return nt__fail(NT_INVALID, "nt_train: the run is NULL");
+    if (!run->train)
+        return nt__fail(NT_INVALID,
+                        "experiment '%s' has no split 'train' (its splits: %s), so this handle only evaluates",
+                        run->experiment->name, nt__data_split_names(run->data));
+    nt__arena arena = {0};
+    int64_t steps_an_epoch = nt__split_batches(run->train) / run->settings.accum;
+    loop l = {.run = run, .started = nt__seconds(), .steps_in_all = steps_an_epoch * run->settings.max_epochs};
+    if (run->settings.max_steps >= 0 && run->settings.max_steps < l.steps_in_all)
+        l.steps_in_all = run->settings.max_steps;
+    nt_status status = bind_results(&l, &arena);
+    if (status == NT_OK) status = nt__log_begin(run);
+    while (status == NT_OK && run->epoch < run->settings.max_epochs && !steps_are_done(run) && !nt__stop_requested())
+        status = epoch(&l);
+    if (status == NT_OK && nt__stop_requested())
+        status = nt__fail(NT_INTERRUPTED, "stopped as asked at step %lld of epoch %lld", (long long)run->step,
+                          (long long)run->epoch);
+    nt__arena_free(&arena);
+    /* A log that fails must not hide what ended the run. */
+    if (status == NT_OK) return nt__log_end(run, status);
+    char *reason = nt__strdup(nt_error_message());
+    nt__log_end(run, status);
+    if (reason) nt__fail(status, "%s", reason);
+    nt__free(reason);
+    return status;
+}

@@ -1,0 +1,141 @@
+/* Parameters between the flat buffers of the device and named host arrays: reading one, saving and loading all. */
+#include <string.h>
+
+#include "run/run_internal.h"
+
+/* A host copy of a group's flat buffer. */
+static nt_array *read_group(nt_run *run, int group) {
+    nt__type type = nt__group_type(&run->layout.groups[group]);
+    nt_array *flat = nt_array_new(type.dtype, type.shape);
+    if (flat && nt__buffer_read(run->engine, &run->parameters[group], flat->data) != NT_OK) {
+        nt_array_free(flat);
+        return NULL;
+    }
+    return flat;
+}
+
+static char *piece(const nt__row *row, nt_array *flat) {
+    return (char *)flat->data + (size_t)row->offset * nt_dtype_size(row->type.dtype);
+}
+
+static const nt__row *find_row(const nt_run *run, const char *path) {
+    for (size_t i = 0; i < run->layout.row_count; i++)
+        if (strcmp(run->layout.rows[i].path, path) == 0) return &run->layout.rows[i];
+    return NULL;
+}
+
+static void fail_unknown(const nt_run *run, const char *path) {
+    nt__text paths = {0};
+    for (size_t i = 0; i < run->layout.row_count; i++)
+        nt__text_add(&paths, "%s%s", i ? ", " : "", run->layout.rows[i].path);
+    nt__fail(NT_NOT_FOUND, "experiment '%s' has no parameter '%s'; its parameters are: %s", run->experiment->name, path,
+             paths.data ? paths.data : "");
+    nt__text_free(&paths);
+}
+
+nt_array *nt_run_parameter(nt_run *run, const char *path) {
+    const nt__row *row = find_row(run, path);
+    if (!row) {
+        fail_unknown(run, path);
+        return NULL;
+    }
+    nt_array *flat = read_group(run, row->group);
+    if (!flat) return NULL;
+    nt_array *copy = nt_array_from(row->type.dtype, row->type.shape, piece(row, flat));
+    nt_array_free(flat);
+    return copy;
+}
+
+/* ---- saving
+ * ---------------------------------------------------------------------------------------------------------------- */
+
+static void free_groups(const nt_run *run, nt_array **groups) {
+    for (size_t g = 0; groups && g < run->layout.group_count; g++) nt_array_free(groups[g]);
+}
+
+nt_status nt_run_save(nt_run *run, const char *path) {
+    nt__arena arena = {0};
+    size_t count = run->layout.row_count;
+    nt_array **groups = nt__arena_alloc(&arena, run->layout.group_count, sizeof *groups);
+    nt__named_array *arrays = nt__arena_alloc(&arena, count, sizeof *arrays);
+    nt_status status = groups && arrays ? NT_OK : NT_OUT_OF_MEMORY;
+    for (size_t g = 0; status == NT_OK && g < run->layout.group_count; g++)
+        if (!(groups[g] = read_group(run, (int)g))) status = NT_ENGINE;
+    for (size_t i = 0; status == NT_OK && i < count; i++) {
+        const nt__row *row = &run->layout.rows[i];
+        arrays[i] = (nt__named_array){row->path, row->type, piece(row, groups[row->group])};
+    }
+    const char *const metadata[][2] = {{"experiment", run->experiment->name}, {"format", "nitro-parameters-1"}};
+    if (status == NT_OK) status = nt__safetensors_write(path, arrays, count, metadata, 2);
+    free_groups(run, groups);
+    nt__arena_free(&arena);
+    return status;
+}
+
+/* ---- loading
+ * --------------------------------------------------------------------------------------------------------------- */
+
+enum { MOST_DIFFERENCES = 6 };
+
+/* What of the file does not fit the model, up to six lines. */
+static size_t list_differences(const nt_run *run, const nt__safetensors *file, nt__text *out) {
+    size_t found = 0;
+    char here[NT__TYPE_TEXT], there[NT__TYPE_TEXT];
+    for (size_t i = 0; i < run->layout.row_count; i++) {
+        const nt__row *row = &run->layout.rows[i];
+        const nt__named_array *array = nt__safetensors_find(file, row->path);
+        if (array && nt__type_equal(array->type, row->type)) continue;
+        if (++found <= MOST_DIFFERENCES)
+            nt__text_add(out, "\n  %s: %s in the model, %s in the file", row->path, nt__type_text(row->type, here),
+                         array ? nt__type_text(array->type, there) : "missing");
+    }
+    for (size_t i = 0; i < file->count; i++) {
+        if (find_row(run, file->arrays[i].name)) continue;
+        if (++found <= MOST_DIFFERENCES)
+            nt__text_add(out, "\n  %s: not in the model, %s in the file", file->arrays[i].name,
+                         nt__type_text(file->arrays[i].type, there));
+    }
+    return found;
+}
+
+static nt_status check_file(const nt_run *run, const char *path, const nt__safetensors *file) {
+    nt__text differences = {0};
+    size_t found = list_differences(run, file, &differences);
+    nt_status status = NT_OK;
+    if (found)
+        status =
+            nt__fail(NT_INVALID, "%s does not fit experiment '%s': %zu arrays differ:%s%s", path, run->experiment->name,
+                     found, differences.data ? differences.data : "", found > MOST_DIFFERENCES ? "\n  ..." : "");
+    nt__text_free(&differences);
+    return status;
+}
+
+static nt_status upload_group(nt_run *run, int group, const nt__safetensors *file) {
+    nt__type type = nt__group_type(&run->layout.groups[group]);
+    nt_array *flat = nt_array_new(type.dtype, type.shape);
+    if (!flat) return NT_OUT_OF_MEMORY;
+    for (size_t i = 0; i < run->layout.row_count; i++) {
+        const nt__row *row = &run->layout.rows[i];
+        if (row->group != group) continue;
+        memcpy(piece(row, flat), nt__safetensors_find(file, row->path)->data,
+               (size_t)row->length * nt_dtype_size(row->type.dtype));
+    }
+    nt__buffer fresh = {0};
+    nt_status status =
+        nt__buffer_upload(run->engine, 0, run->parameters[group].name, NT__PARAMETERS, type, flat->data, &fresh);
+    nt_array_free(flat);
+    if (status != NT_OK) return status;
+    nt__buffer_free(&run->parameters[group]);
+    run->parameters[group] = fresh;
+    return NT_OK;
+}
+
+nt_status nt_run_load(nt_run *run, const char *path) {
+    nt__safetensors file = {0};
+    nt_status status = nt__safetensors_read(path, &file);
+    if (status != NT_OK) return status;
+    status = check_file(run, path, &file);
+    for (size_t g = 0; status == NT_OK && g < run->layout.group_count; g++) status = upload_group(run, (int)g, &file);
+    nt__safetensors_free(&file);
+    return status;
+}

@@ -1,0 +1,415 @@
+/* Every mistake of a user's: the whole message, with file, line and function; and what a trace does after its first. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "graph/graph.h"
+
+/* ---- mistakes, a function each: AT(call) notes the line that the message must name ------------------------------ */
+
+static int line;
+#define AT(call) (line = __LINE__, call)
+
+static nt_tensor tensor(nt_dtype dtype, nt_shape shape) {
+    return nt__input(0, 0, "x", (nt__type){dtype, shape});
+}
+
+#define F32(...) tensor(NT_F32, nt_dims(__VA_ARGS__))
+#define I32(...) tensor(NT_I32, nt_dims(__VA_ARGS__))
+#define BOOL(...) tensor(NT_BOOL, nt_dims(__VA_ARGS__))
+#define SCALAR tensor(NT_F32, (nt_shape){0})
+
+#define MISTAKE(name, call)       \
+    static nt_tensor name(void) { \
+        return AT(call);          \
+    }
+
+MISTAKE(add_shapes, nt_add(F32(2, 3), F32(4)))
+MISTAKE(add_types, nt_add(F32(2), I32(2)))
+MISTAKE(add_fraction, nt_add(I32(2), 0.5))
+MISTAKE(add_bool, nt_add(BOOL(2), BOOL(2)))
+MISTAKE(sub_negative_number, nt_sub(tensor(NT_U8, nt_dims(2)), -1))
+MISTAKE(mul_large_number, nt_mul(200, tensor(NT_I8, nt_dims(2))))
+MISTAKE(div_nan, nt_div(I32(2), NAN))
+MISTAKE(max_two_to_63, nt_max(tensor(NT_I64, nt_dims(2)), 0x1p63))
+MISTAKE(min_two_to_64, nt_min(tensor(NT_U64, nt_dims(2)), 0x1p64))
+MISTAKE(pow_bool, nt_pow(BOOL(2), 2))
+MISTAKE(neg_bool, nt_neg(BOOL(2)))
+MISTAKE(abs_unsigned, nt_abs(tensor(NT_U8, nt_dims(2))))
+MISTAKE(sign_bool, nt_sign(BOOL(2)))
+MISTAKE(exp_integer, nt_exp(I32(3)))
+MISTAKE(relu_bool, nt_relu(BOOL(2)))
+MISTAKE(equal_types, nt_equal(F32(2), I32(2)))
+MISTAKE(less_shapes, nt_less(F32(2, 3), F32(2)))
+MISTAKE(where_condition, nt_where(F32(2), F32(2), 1))
+MISTAKE(where_types, nt_where(BOOL(2), F32(2), I32(2)))
+MISTAKE(where_shapes, nt_where(BOOL(2), F32(3), 0))
+MISTAKE(where_number, nt_where(BOOL(2), 0.5, I32(2)))
+MISTAKE(full_fraction, nt_full(NT_I32, nt_dims(2), 1.5))
+MISTAKE(full_two_for_bool, nt_full(NT_BOOL, nt_dims(2), 2))
+MISTAKE(full_negative_size, nt_full(NT_F32, nt_dims(2, -3), 0))
+MISTAKE(full_too_many_elements, nt_full(NT_U8, nt_dims(INT64_C(1) << 40, INT64_C(1) << 40), 0))
+MISTAKE(full_too_many_bytes, nt_full(NT_F64, nt_dims(INT64_C(1) << 61), 0))
+MISTAKE(full_nine_axes, nt_full(NT_F32, (nt_shape){.rank = 9}, 0))
+MISTAKE(full_unknown_type, nt_full(NT_DTYPE_COUNT, nt_dims(2), 0))
+MISTAKE(constant_of_null, nt_constant(NULL))
+MISTAKE(iota_axis, nt_iota(NT_I32, nt_dims(2, 3), 2))
+MISTAKE(iota_scalar, nt_iota(NT_I32, (nt_shape){0}, -1))
+MISTAKE(iota_bool, nt_iota(NT_BOOL, nt_dims(2), 0))
+MISTAKE(iota_nine_axes, nt_iota(NT_I32, (nt_shape){.rank = 9}, 8))
+MISTAKE(one_hot_of_floats, nt_one_hot(F32(3), 10, NT_F32))
+MISTAKE(one_hot_no_class, nt_one_hot(I32(3), 0, NT_F32))
+MISTAKE(one_hot_too_many, nt_one_hot(I32(8), INT64_MAX, NT_F32))
+MISTAKE(convert_to_nothing, nt_convert(F32(2), NT_DTYPE_COUNT))
+MISTAKE(reshape_count, nt_reshape(F32(2, 3), 4, 2))
+MISTAKE(reshape_two_unknown, nt_reshape(F32(2, 3), -1, -1))
+MISTAKE(reshape_remainder, nt_reshape(F32(2, 3), -1, 4))
+MISTAKE(reshape_unknown_of_zero, nt_reshape(F32(0, 3), -1, 0))
+MISTAKE(reshape_overflow, nt_reshape(F32(2, 3), INT64_MAX, INT64_MAX))
+MISTAKE(reshape_number, nt_reshape(nt_tensor_number(3), 1))
+MISTAKE(transpose_count, nt_transpose(F32(2, 3), 0))
+MISTAKE(transpose_twice, nt_transpose(F32(2, 3), -1, 1))
+MISTAKE(transpose_outside, nt_transpose(F32(2, 3), 0, 2))
+MISTAKE(broadcast_sizes, nt_broadcast(F32(2, 3), nt_dims(2, 4)))
+MISTAKE(broadcast_fewer_axes, nt_broadcast(F32(2, 3), nt_dims(3)))
+MISTAKE(broadcast_negative, nt_broadcast(F32(1), nt_dims(-3)))
+MISTAKE(broadcast_too_large, nt_broadcast(F32(1), nt_dims(INT64_MAX, INT64_MAX)))
+MISTAKE(slice_beyond, nt_slice(F32(6, 5), nt_dims(2, 0), nt_dims(7, 5)))
+MISTAKE(slice_negative, nt_slice(F32(6), nt_dims(-1), nt_dims(2)))
+MISTAKE(slice_backward, nt_slice(F32(6), nt_dims(3), nt_dims(2)))
+MISTAKE(slice_axes, nt_slice(F32(6, 5), nt_dims(0), nt_dims(1)))
+MISTAKE(update_slice_beyond, nt_update_slice(F32(4), F32(2), nt_dims(3)))
+MISTAKE(update_slice_negative, nt_update_slice(F32(4), F32(2), nt_dims(-1)))
+MISTAKE(update_slice_overflow, nt_update_slice(F32(4), F32(2), nt_dims(INT64_MAX)))
+MISTAKE(update_slice_types, nt_update_slice(F32(4), I32(2), nt_dims(0)))
+MISTAKE(update_slice_axes, nt_update_slice(F32(4), F32(2, 2), nt_dims(0)))
+MISTAKE(sum_axis, nt_sum(F32(2, 3), 2))
+MISTAKE(sum_axis_twice, nt_sum(F32(2, 3), 1, -1))
+MISTAKE(sum_of_scalar, nt_sum(SCALAR, -1))
+MISTAKE(sum_nine_axes, nt_sum(F32(2), 0, 1, 2, 3, 4, 5, 6, 7, 8))
+MISTAKE(sum_bool, nt_sum(BOOL(2)))
+MISTAKE(mean_integer, nt_mean(I32(2)))
+MISTAKE(mean_axis, nt_mean(F32(2), -2))
+MISTAKE(reduce_max_bool, nt_reduce_max(BOOL(2)))
+MISTAKE(softmax_scalar, nt_softmax(SCALAR))
+MISTAKE(softmax_integer, nt_softmax(I32(2)))
+MISTAKE(log_softmax_scalar, nt_log_softmax(SCALAR))
+MISTAKE(matmul_inner, nt_matmul(F32(128, 784), F32(512, 10)))
+MISTAKE(matmul_inner_vector, nt_matmul(F32(3), F32(4, 2)))
+MISTAKE(matmul_batch, nt_matmul(F32(2, 3, 4), F32(3, 4, 5)))
+MISTAKE(matmul_types, nt_matmul(F32(2, 3), I32(3, 2)))
+MISTAKE(matmul_scalar, nt_matmul(F32(2, 3), SCALAR))
+MISTAKE(matmul_bool, nt_matmul(BOOL(2, 3), BOOL(3, 2)))
+MISTAKE(dim_axis, (nt_dim(F32(2, 3), 2), F32(1)))
+MISTAKE(dim_of_scalar, (nt_dim(SCALAR, 0), F32(1)))
+MISTAKE(stop_gradient_of_nothing, nt_stop_gradient((nt_tensor){0}))
+MISTAKE(never_set, nt_add((nt_tensor){0}, F32(2)))
+MISTAKE(never_set_in_where, nt_where(BOOL(2), F32(3), (nt_tensor){0}))
+
+static nt_tensor kept_in_a_global;
+MISTAKE(of_an_earlier_trace, nt_mul(F32(2), kept_in_a_global))
+
+static nt_tensor made_by_hand(void) {
+    nt_tensor x = F32(2);
+    x.id = 77;
+    return AT(nt_tanh(x));
+}
+
+/* The gradient has no place of its own in the user's source: the message names where the loss was made. */
+static nt_tensor gradient_of(nt_tensor loss) {
+    nt_tensor gradient;
+    nt__gradient(loss, &loss, 1, &gradient, NULL);
+    return gradient;
+}
+
+static nt_tensor loss_not_scalar(void) {
+    nt_tensor loss = AT(nt_square(F32(5)));
+    return gradient_of(loss);
+}
+
+static nt_tensor loss_integer(void) {
+    nt_tensor loss = AT(nt_sum(I32(5)));
+    return gradient_of(loss);
+}
+
+static nt_tensor cotangent_of_another_type(void) {
+    nt_tensor x = F32(2), y = AT(nt_exp(x)), out;
+    nt__vjp(y, F32(3), &x, 1, &out, NULL);
+    return out;
+}
+
+#define REST_OF_TYPE                                                                                                  \
+    " is not possible: it needs a known element type, at most 8 axes, sizes from 0, and a number of bytes that fits " \
+    "in memory"
+#define NOT_BROADCAST ": the shapes do not broadcast: aligned at the last axis, sizes must be equal or 1"
+#define NOT_STRETCHED ": aligned at the last axis, sizes must be equal or 1"
+#define NOT_A_VALUE "; convert the tensor with nt_convert"
+
+#define ROW(name, message) \
+    { #name, name, message }
+static const struct {
+    const char *name;
+    nt_tensor (*make)(void);
+    const char *message; /* after "FILE:LINE in FUNCTION: " */
+} mistakes[] = {
+    ROW(add_shapes, "add: f32[2,3] and f32[4]" NOT_BROADCAST),
+    ROW(add_types, "add: f32[2] and i32[2]: element types differ; nt_convert makes them equal"),
+    ROW(add_fraction, "add: the number 0.5 is not a value of i32" NOT_A_VALUE),
+    ROW(add_bool, "add: needs a floating or integer tensor, got bool[2]; nt_convert makes one"),
+    ROW(sub_negative_number, "sub: the number -1 is not a value of u8" NOT_A_VALUE),
+    ROW(mul_large_number, "mul: the number 200 is not a value of i8" NOT_A_VALUE),
+    ROW(div_nan, "div: the number nan is not a value of i32" NOT_A_VALUE),
+    ROW(max_two_to_63, "max: the number 9.22337203685478e+18 is not a value of i64" NOT_A_VALUE),
+    ROW(min_two_to_64, "min: the number 1.84467440737096e+19 is not a value of u64" NOT_A_VALUE),
+    ROW(pow_bool, "pow: the number 2 is not a value of bool" NOT_A_VALUE),
+    ROW(neg_bool, "neg: needs a floating or integer tensor, got bool[2]; nt_convert makes one"),
+    ROW(abs_unsigned, "abs: needs a floating or signed integer tensor, got u8[2]; nt_convert makes one"),
+    ROW(sign_bool, "sign: needs a floating or signed integer tensor, got bool[2]; nt_convert makes one"),
+    ROW(exp_integer, "exp: needs a floating tensor, got i32[3]; nt_convert makes one"),
+    ROW(relu_bool, "relu: needs a floating or integer tensor, got bool[2]; nt_convert makes one"),
+    ROW(equal_types, "compare: f32[2] and i32[2]: element types differ; nt_convert makes them equal"),
+    ROW(less_shapes, "compare: f32[2,3] and f32[2]" NOT_BROADCAST),
+    ROW(where_condition, "where: f32[2], f32[2] and 1: the condition must be bool; a comparison makes one"),
+    ROW(where_types, "where: f32[2] and i32[2]: element types differ; nt_convert makes them equal"),
+    ROW(where_shapes, "where: bool[2], f32[3] and 0" NOT_BROADCAST),
+    ROW(where_number, "where: the number 0.5 is not a value of i32" NOT_A_VALUE),
+    ROW(full_fraction, "full: the number 1.5 is not a value of i32" NOT_A_VALUE),
+    ROW(full_two_for_bool, "full: the number 2 is not a value of bool" NOT_A_VALUE),
+    ROW(full_negative_size, "full: f32[2,-3]" REST_OF_TYPE),
+    ROW(full_too_many_elements, "full: u8[1099511627776,1099511627776]" REST_OF_TYPE),
+    ROW(full_too_many_bytes, "full: f64[2305843009213693952]" REST_OF_TYPE),
+    ROW(full_nine_axes, "full: f32[rank 9]" REST_OF_TYPE),
+    ROW(full_unknown_type, "full: unknown type[2]" REST_OF_TYPE),
+    ROW(constant_of_null, "constant: the array is NULL: was it not read or made?"),
+    ROW(iota_axis, "iota: axis 2 of i32[2,3]: its axes run from -2 to 1"),
+    ROW(iota_scalar, "iota: axis -1 of i32[]: a scalar has no axes"),
+    ROW(iota_bool, "iota: needs a floating or integer tensor, got bool[2]; nt_convert makes one"),
+    ROW(iota_nine_axes, "iota: i32[rank 9]" REST_OF_TYPE),
+    ROW(one_hot_of_floats, "one_hot: needs integer labels of at most 7 axes and at least 1 class, got f32[3] and 10"),
+    ROW(one_hot_no_class, "one_hot: needs integer labels of at most 7 axes and at least 1 class, got i32[3] and 0"),
+    ROW(one_hot_too_many, "one_hot: i64[8,9223372036854775807]" REST_OF_TYPE),
+    ROW(convert_to_nothing, "convert: unknown type[2]" REST_OF_TYPE),
+    ROW(reshape_count, "reshape: f32[2,3] has 6 elements and cannot become [4,2]"),
+    ROW(reshape_two_unknown, "reshape: f32[2,3] has 6 elements and cannot become [-1,-1]"),
+    ROW(reshape_remainder, "reshape: f32[2,3] has 6 elements and cannot become [-1,4]"),
+    ROW(reshape_unknown_of_zero, "reshape: f32[0,3] has 0 elements and cannot become [-1,0]"),
+    ROW(reshape_overflow,
+        "reshape: f32[2,3] has 6 elements and cannot become [9223372036854775807,9223372036854775807]"),
+    ROW(reshape_number, "reshape: the number 3 stands where a tensor is needed; nt_full makes one"),
+    ROW(transpose_count, "transpose: f32[2,3]: the axes [0] must name each axis once"),
+    ROW(transpose_twice, "transpose: f32[2,3]: the axes [-1,1] must name each axis once"),
+    ROW(transpose_outside, "transpose: f32[2,3]: the axes [0,2] must name each axis once"),
+    ROW(broadcast_sizes, "broadcast: f32[2,3] does not stretch to [2,4]" NOT_STRETCHED),
+    ROW(broadcast_fewer_axes, "broadcast: f32[2,3] does not stretch to [3]" NOT_STRETCHED),
+    ROW(broadcast_negative, "broadcast: f32[-3]" REST_OF_TYPE),
+    ROW(broadcast_too_large, "broadcast: f32[9223372036854775807,9223372036854775807]" REST_OF_TYPE),
+    ROW(slice_beyond, "slice: f32[6,5] has no block from [2,0] to [7,5]"),
+    ROW(slice_negative, "slice: f32[6] has no block from [-1] to [2]"),
+    ROW(slice_backward, "slice: f32[6] has no block from [3] to [2]"),
+    ROW(slice_axes, "slice: f32[6,5] has no block from [0] to [1]"),
+    ROW(update_slice_beyond, "update_slice: f32[2] does not fit into f32[4] at [3]"),
+    ROW(update_slice_negative, "update_slice: f32[2] does not fit into f32[4] at [-1]"),
+    ROW(update_slice_overflow, "update_slice: f32[2] does not fit into f32[4] at [9223372036854775807]"),
+    ROW(update_slice_types, "update_slice: i32[2] does not fit into f32[4] at [0]"),
+    ROW(update_slice_axes, "update_slice: f32[2,2] does not fit into f32[4] at [0]"),
+    ROW(sum_axis, "sum: axis 2 of f32[2,3]: its axes run from -2 to 1"),
+    ROW(sum_axis_twice, "sum: f32[2,3]: the axes [1,-1] must be different ones"),
+    ROW(sum_of_scalar, "sum: axis -1 of f32[]: a scalar has no axes"),
+    ROW(sum_nine_axes, "sum: f32[2]: the axes [rank 9] must be different ones"),
+    ROW(sum_bool, "sum: needs a floating or integer tensor, got bool[2]; nt_convert makes one"),
+    ROW(mean_integer, "mean: needs a floating tensor, got i32[2]; nt_convert makes one"),
+    ROW(mean_axis, "mean: axis -2 of f32[2]: its axes run from -1 to 0"),
+    ROW(reduce_max_bool, "reduce_max: needs a floating or integer tensor, got bool[2]; nt_convert makes one"),
+    ROW(softmax_scalar, "softmax: axis -1 of f32[]: a scalar has no axes"),
+    ROW(softmax_integer, "softmax: needs a floating tensor, got i32[2]; nt_convert makes one"),
+    ROW(log_softmax_scalar, "log_softmax: axis -1 of f32[]: a scalar has no axes"),
+    ROW(matmul_inner, "matmul: f32[128,784] x f32[512,10]: inner sizes 784 and 512 differ"),
+    ROW(matmul_inner_vector, "matmul: f32[3] x f32[4,2]: inner sizes 3 and 4 differ"),
+    ROW(matmul_batch, "matmul: f32[2,3,4] x f32[3,4,5]: the leading axes do not broadcast: sizes must be equal or 1"),
+    ROW(matmul_types, "matmul: f32[2,3] x i32[3,2]: element types differ; nt_convert makes them equal"),
+    ROW(matmul_scalar, "matmul: f32[2,3] x f32[]: a scalar has no axis to contract; nt_mul multiplies by one"),
+    ROW(matmul_bool, "matmul: needs a floating or integer tensor, got bool[2,3]; nt_convert makes one"),
+    ROW(dim_axis, "dim: axis 2 of f32[2,3]: its axes run from -2 to 1"),
+    ROW(dim_of_scalar, "dim: axis 0 of f32[]: a scalar has no axes"),
+    ROW(stop_gradient_of_nothing,
+        "stop_gradient: the tensor was never set: it is zero bytes, not the result of an operation"),
+    ROW(never_set, "add: the tensor was never set: it is zero bytes, not the result of an operation"),
+    ROW(never_set_in_where, "where: the tensor was never set: it is zero bytes, not the result of an operation"),
+    ROW(of_an_earlier_trace,
+        "mul: the tensor belongs to an earlier trace: a tensor lives as long as the call of the hook that made it, so "
+        "do not keep one in a global or static variable"),
+    ROW(made_by_hand, "tanh: the tensor is not the result of an operation of this trace"),
+    ROW(loss_not_scalar, "loss: must be a floating scalar, got f32[5]; nt_mean or nt_sum makes one"),
+    ROW(loss_integer, "loss: must be a floating scalar, got i32[]; nt_mean or nt_sum makes one"),
+    ROW(cotangent_of_another_type, "gradient: the cotangent of f32[2] must have its type, got f32[3]"),
+};
+
+static nt__graph *begin(void) {
+    nt__graph *graph = nt__trace_begin();
+    assert_non_null(graph);
+    return graph;
+}
+
+static void each_mistake_has_its_message(void **state) {
+    (void)state;
+    nt__graph *earlier = begin();
+    kept_in_a_global = F32(2);
+    nt__trace_end(earlier);
+    for (size_t i = 0; i < sizeof mistakes / sizeof *mistakes; i++) {
+        nt__graph *graph = begin();
+        nt_tensor made = mistakes[i].make();
+        char expected[1024];
+        snprintf(expected, sizeof expected, "%s:%d in %s: %s", __FILE__, line, mistakes[i].name, mistakes[i].message);
+        assert_int_equal(nt__trace_status(graph), NT_INVALID);
+        assert_string_equal(nt_error_message(), expected);
+        assert_true(nt__tensor_failed(made));
+        nt__trace_end(graph);
+    }
+}
+
+/* ---- mistakes without a place ------------------------------------------------------------------------------------ */
+
+static nt_status print_one(const char *name, nt_tensor value, nt_tensor takes) {
+    nt__printed printed;
+    nt_status status = nt__print("m", &(nt__result){name, value, takes}, 1, &printed);
+    assert_null(printed.text.data);
+    return status;
+}
+
+static void results_are_checked_by_name(void **state) {
+    (void)state;
+    nt__graph *graph = begin();
+    assert_int_equal(print_one("logits", (nt_tensor){0}, (nt_tensor){0}), NT_INVALID);
+    assert_string_equal(nt_error_message(),
+                        "logits: the tensor was never set: it is zero bytes, not the result of an operation");
+    nt__trace_end(graph);
+    assert_int_equal(print_one("logits", (nt_tensor){0}, (nt_tensor){0}), NT_INVALID);
+    assert_string_equal(nt_error_message(), "printing 'm': no trace is under way");
+    graph = begin();
+    assert_true(nt__tensor_failed(gradient_of((nt_tensor){0})));
+    assert_int_equal(nt__trace_status(graph), NT_INVALID);
+    assert_string_equal(nt_error_message(),
+                        "loss: the tensor was never set: it is zero bytes, not the result of an operation");
+    nt__trace_end(graph);
+    graph = begin();
+    assert_true(nt__tensor_failed(tensor(NT_F32, nt_dims(-1))));
+    assert_int_equal(nt__trace_status(graph), NT_INVALID);
+    assert_string_equal(nt_error_message(), "input: f32[-1]" REST_OF_TYPE);
+    nt__trace_end(graph);
+}
+
+static void assert_donation_refused(nt__graph *graph, const nt__result *results, size_t count, const char *message) {
+    nt__printed printed;
+    char expected[512];
+    snprintf(expected, sizeof expected, "%s:%d in donations_are_checked: %s", __FILE__, line, message);
+    assert_int_equal(nt__print("m", results, count, &printed), NT_INVALID);
+    assert_string_equal(nt_error_message(), expected);
+    nt__trace_end(graph);
+}
+
+static void donations_are_checked(void **state) {
+    (void)state;
+    nt__graph *graph = begin();
+    nt_tensor x = F32(3), y = AT(nt_exp(x));
+    assert_donation_refused(graph, &(nt__result){"w", y, y}, 1,
+                            "w: a result of f32[3] cannot take the memory of f32[3]: that is not an argument");
+    graph = begin();
+    x = F32(4);
+    y = AT(nt_slice(x, nt_dims(0), nt_dims(3)));
+    assert_donation_refused(graph, &(nt__result){"w", y, x}, 1,
+                            "w: a result of f32[3] cannot take the memory of f32[4]: the numbers of bytes differ");
+    graph = begin();
+    x = F32(3);
+    y = AT(nt_exp(x));
+    assert_donation_refused(graph, (nt__result[]){{"v", y, x}, {"w", y, x}}, 2,
+                            "w: a result of f32[3] cannot take the memory of f32[3]: another result takes it already");
+}
+
+static void operations_need_a_trace(void **state) {
+    (void)state;
+    const char *rest = "no trace is under way: operations belong in traced hooks (forward, loss, ...)";
+    char expected[512];
+    assert_null(nt__trace_current());
+    nt_tensor full = AT(nt_full(NT_F32, nt_dims(2), 1));
+    snprintf(expected, sizeof expected, "%s:%d in operations_need_a_trace: full: %s", __FILE__, line, rest);
+    assert_string_equal(nt_error_message(), expected);
+    assert_true(nt__tensor_failed(full));
+    nt_tensor sum = AT(nt_add(kept_in_a_global, 1));
+    snprintf(expected, sizeof expected, "%s:%d in operations_need_a_trace: add: %s", __FILE__, line, rest);
+    assert_string_equal(nt_error_message(), expected);
+    assert_true(nt__tensor_failed(sum));
+    int64_t size = AT(nt_dim(sum, 0));
+    snprintf(expected, sizeof expected, "%s:%d in operations_need_a_trace: dim: %s", __FILE__, line, rest);
+    assert_string_equal(nt_error_message(), expected);
+    assert_int_equal(size, 1);
+    assert_true(nt__tensor_failed(F32(2)));
+    snprintf(expected, sizeof expected, "x: %s", rest);
+    assert_string_equal(nt_error_message(), expected);
+    nt_tensor gradient = gradient_of(sum);
+    snprintf(expected, sizeof expected, "gradient: %s", rest);
+    assert_string_equal(nt_error_message(), expected);
+    assert_true(nt__tensor_failed(gradient));
+}
+
+/* ---- after the first --------------------------------------------------------------------------------------------- */
+
+static void the_first_error_stays(void **state) {
+    (void)state;
+    nt__graph *graph = begin();
+    char expected[512];
+    nt_tensor bad = AT(nt_reshape(F32(2, 3), 5));
+    snprintf(expected, sizeof expected,
+             "%s:%d in the_first_error_stays: reshape: f32[2,3] has 6 elements and cannot %s", __FILE__, line,
+             "become [5]");
+    nt_tensor later[] = {nt_add(bad, 1),
+                         nt_matmul(bad, F32(2)),
+                         nt_exp(I32(2)),
+                         nt_where(bad, bad, 2),
+                         nt_sum(bad, 7),
+                         nt_softmax(bad),
+                         nt_transpose(bad, 3),
+                         nt_one_hot(bad, 3, NT_F32),
+                         nt_slice(bad, nt_dims(0), nt_dims(9)),
+                         nt_update_slice(bad, bad, nt_dims(0)),
+                         nt_full(NT_F32, nt_dims(2), 1),
+                         nt_max(bad, (nt_tensor){0}),
+                         nt_mean(bad),
+                         gradient_of(bad)};
+    for (size_t i = 0; i < sizeof later / sizeof *later; i++) assert_true(nt__tensor_failed(later[i]));
+    assert_int_equal(nt__trace_status(graph), NT_INVALID);
+    assert_string_equal(nt_error_message(), expected);
+    nt__trace_end(graph);
+}
+
+/* A hook computes with sizes: it must come to its end with those of a failed tensor. */
+static void sizes_of_a_failed_tensor_are_one(void **state) {
+    (void)state;
+    nt__graph *graph = begin();
+    nt_tensor bad = nt_reshape(F32(2, 3), 5);
+    for (int axis = -NT_MAX_RANK; axis < NT_MAX_RANK; axis++) assert_int_equal(nt_dim(bad, axis), 1);
+    assert_int_equal(nt_dim(bad, 100), 1);
+    assert_int_equal(784 / nt_dim(bad, 0) % nt_dim(bad, 1), 0);
+    assert_int_equal(nt_rank(bad), NT_MAX_RANK);
+    assert_int_equal(nt_shape_elements(nt_shape_of(bad)), 1);
+    assert_int_equal(nt_dtype_of(bad), NT_F32);
+    nt_tensor never = {0};
+    assert_int_equal(nt_dim(never, 0), 1);
+    assert_int_equal(nt_rank(nt_tensor_number(3)), 0);
+    nt__trace_end(graph);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_mistake_has_its_message), cmocka_unit_test(results_are_checked_by_name),
+        cmocka_unit_test(donations_are_checked),        cmocka_unit_test(operations_need_a_trace),
+        cmocka_unit_test(the_first_error_stays),        cmocka_unit_test(sizes_of_a_failed_tensor_are_one),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
