@@ -21,6 +21,8 @@ typedef enum nt_status {
 /* The message of the newest failure of this thread, "" when there was none. Valid until the thread's next failing call.
  */
 const char *nt_error_message(void);
+/* Its status: what a call that returns a pointer failed with. NT_OK when there was none. */
+nt_status nt_error_status(void);
 
 /* "ok", "invalid", ...: the name of a status, for logs. */
 const char *nt_status_name(nt_status status);

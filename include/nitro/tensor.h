@@ -33,7 +33,8 @@ int nt_rank(nt_tensor x);
 #define nt_dim(x, axis) nt_dim_at(x, axis, NT_SITE)
 int64_t nt_dim_at(nt_tensor x, int axis, nt_site site);
 
-/* Arguments of operations may be tensors or C numbers: nt_mul(x, 2) and nt_mul(2, x) are both right. */
+/* Arguments of operations may be tensors or C numbers: nt_mul(x, 2) and nt_mul(2, x) are both right. A number travels
+ * as a double, which has all integers up to 2^53; nt_constant takes larger ones. */
 static inline nt_tensor nt_tensor_itself(nt_tensor x) {
     return x;
 }

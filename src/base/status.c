@@ -11,6 +11,7 @@ enum { MESSAGE_SIZE = 4096 };
 
 /* Of a fixed size, so that reporting that memory is short allocates nothing. */
 static _Thread_local char message[MESSAGE_SIZE];
+static _Thread_local nt_status newest;
 
 /* Formats into out[size]. Text that does not fit ends in "...", cut between two UTF-8 characters. */
 static NT__PRINTF(3, 0) void format_cut(char *out, size_t size, const char *format, va_list arguments) {
@@ -34,6 +35,7 @@ nt_status nt__fail(nt_status status, const char *format, ...) {
     format_cut(text, sizeof text, format, arguments);
     va_end(arguments);
     memcpy(message, text, strlen(text) + 1);
+    newest = status;
     return status;
 }
 
@@ -48,6 +50,10 @@ nt_status nt__fail_in(nt_status status, const char *format, ...) {
 
 const char *nt_error_message(void) {
     return message;
+}
+
+nt_status nt_error_status(void) {
+    return newest;
 }
 
 const char *nt_status_name(nt_status status) {

@@ -194,11 +194,14 @@ static nt_status link_files(build *b, const char *workshop) {
 
 /* ---- what an object was made of --------------------------------------------------------------------------------- */
 
-/* Files that the build made itself are no sources. */
+/* Files that the build made itself are no sources, and neither are those that the linker made and deleted again. */
 static void add_sources(nt__words *files, const nt__words *read, const char *workshop) {
     size_t length = strlen(workshop);
-    for (size_t i = 0; i < read->count; i++)
-        if (strncmp(read->items[i], workshop, length) != 0) nt__words_add(files, read->items[i]);
+    files->failed |= read->failed;
+    for (size_t i = 0; i < read->count; i++) {
+        const char *file = read->items[i];
+        if (strncmp(file, workshop, length) != 0 && access(file, F_OK) == 0) nt__words_add(files, file);
+    }
 }
 
 static nt_status collect_sources(build *b, const char *workshop, nt__words *files) {
@@ -248,6 +251,7 @@ static nt_status compile_until_still(build *b, const char *workshop, nt__words *
         nt__words_free(files);
         nt__free(before);
         before = *path;
+        *path = NULL;
         status = compile_once(b, workshop, files, path);
         if (status != NT_OK) break;
         if (!any_changed_since(files, start) || (before && strcmp(before, *path) == 0)) {

@@ -132,7 +132,7 @@ static int64_t array_rows(const nt_array *array) {
 /* The thread's message is that of the call which could not make the array. */
 static nt_status check_array(const nt_array *array) {
     if (!array && !*nt_error_message()) return nt__fail(NT_INVALID, "the array is NULL");
-    if (!array) return NT_INVALID;
+    if (!array) return nt_error_status();
     if (array->shape.rank > 0) return NT_OK;
     return nt__fail(NT_INVALID, "the array has no axes: axis 0 must count the samples");
 }

@@ -18,7 +18,7 @@ static bool is_value_of(nt_dtype dtype, double value) {
 }
 
 nt_tensor nt__filled(const char *what, nt__type type, double value, nt_site site) {
-    if (!nt__type_possible(what, site, type)) return nt__failed();
+    if (!nt__type_possible(site, what, type)) return nt__failed();
     if (!nt_dtype_is_float(type.dtype) && !is_value_of(type.dtype, value))
         return nt__trace_fail(site, what, "the number %.15g is not a value of %s; convert the tensor with nt_convert",
                               value, nt_dtype_name(type.dtype));
@@ -44,14 +44,14 @@ nt_tensor nt_constant_at(const nt_array *array, nt_site site) {
 nt_tensor nt_iota_at(nt_dtype dtype, nt_shape shape, int axis, nt_site site) {
     nt__type type = {dtype, shape};
     nt__attributes attributes = {0};
-    bool right = nt__type_possible("iota", site, type) && nt__type_numeric("iota", site, type) &&
-                 nt__axis("iota", site, type, axis, &attributes.choice);
+    bool right = nt__type_possible(site, "iota", type) && nt__type_numeric(site, "iota", type) &&
+                 nt__axis(site, "iota", type, axis, &attributes.choice);
     return right ? nt__emit(NT__OP_iota, site, type, 0, NULL, &attributes) : nt__failed();
 }
 
 /* ---- broadcasting ------------------------------------------------------------------------------------------------ */
 
-static bool refuse(const char *what, nt_site site, int count, const nt_tensor *operands, const char *why) {
+static bool refuse(nt_site site, const char *what, int count, const nt_tensor *operands, const char *why) {
     char list[4 * NT__TYPE_TEXT] = "", type[NT__TYPE_TEXT];
     size_t used = 0;
     for (int i = 0; i < count; i++) {
@@ -68,14 +68,14 @@ static bool refuse(const char *what, nt_site site, int count, const nt_tensor *o
 }
 
 /* The element type that all tensors among the operands have; f32 when all are numbers. */
-static bool common_dtype(const char *what, nt_site site, int count, const nt_tensor *operands, nt_dtype *out) {
+static bool common_dtype(nt_site site, const char *what, int count, const nt_tensor *operands, nt_dtype *out) {
     bool found = false;
     *out = NT_F32;
     for (int i = 0; i < count; i++) {
         if (nt__is_number(operands[i])) continue;
         nt_dtype own = nt_dtype_of(operands[i]);
         if (found && own != *out)
-            return refuse(what, site, count, operands, "element types differ; nt_convert makes them equal");
+            return refuse(site, what, count, operands, "element types differ; nt_convert makes them equal");
         *out = own;
         found = true;
     }
@@ -94,23 +94,23 @@ static bool widen(nt_shape *common, nt_shape shape) {
     return true;
 }
 
-static bool common_shape(const char *what, nt_site site, int count, const nt_tensor *operands, nt_shape *out) {
+static bool common_shape(nt_site site, const char *what, int count, const nt_tensor *operands, nt_shape *out) {
     *out = (nt_shape){0};
     for (int i = 0; i < count; i++)
         if (!nt__is_number(operands[i]) && !widen(out, nt_shape_of(operands[i])))
-            return refuse(what, site, count, operands,
+            return refuse(site, what, count, operands,
                           "the shapes do not broadcast: aligned at the last axis, sizes must be equal or 1");
     return true;
 }
 
-static bool all_of_this_trace(const char *what, nt_site site, int count, const nt_tensor *operands) {
+static bool all_of_this_trace(nt_site site, const char *what, int count, const nt_tensor *operands) {
     for (int i = 0; i < count; i++)
         if (!nt__is_number(operands[i]) && !nt__node_of(operands[i], site, what)) return false;
     return true;
 }
 
 /* Gives an operand the shape of `type`; a number becomes a constant of the type. */
-static nt_tensor bring_to(const char *what, nt_site site, nt__type type, nt_tensor x) {
+static nt_tensor bring_to(nt_site site, const char *what, nt__type type, nt_tensor x) {
     return nt__is_number(x) ? nt__filled(what, type, x.number, site) : nt_broadcast_at(x, type.shape, site);
 }
 
@@ -126,34 +126,34 @@ bool nt__shape_same(nt__node *node) {
     return true;
 }
 
-static bool require(bool right, const char *what, nt_site site, const char *kind, nt__type type) {
+static bool require(bool right, nt_site site, const char *what, const char *kind, nt__type type) {
     char text[NT__TYPE_TEXT];
     if (!right)
         nt__trace_fail(site, what, "needs a %s tensor, got %s; nt_convert makes one", kind, nt__type_text(type, text));
     return right;
 }
 
-bool nt__type_floating(const char *what, nt_site site, nt__type type) {
-    return require(nt_dtype_is_float(type.dtype), what, site, "floating", type);
+bool nt__type_floating(nt_site site, const char *what, nt__type type) {
+    return require(nt_dtype_is_float(type.dtype), site, what, "floating", type);
 }
 
-bool nt__type_numeric(const char *what, nt_site site, nt__type type) {
-    return require(type.dtype != NT_BOOL, what, site, "floating or integer", type);
+bool nt__type_numeric(nt_site site, const char *what, nt__type type) {
+    return require(type.dtype != NT_BOOL, site, what, "floating or integer", type);
 }
 
 bool nt__shape_floating(nt__node *node) {
-    return nt__shape_same(node) && nt__type_floating(nt__operations[node->op].name, node->site, node->type);
+    return nt__shape_same(node) && nt__type_floating(node->site, nt__operations[node->op].name, node->type);
 }
 
 bool nt__shape_numeric(nt__node *node) {
-    return nt__shape_same(node) && nt__type_numeric(nt__operations[node->op].name, node->site, node->type);
+    return nt__shape_same(node) && nt__type_numeric(node->site, nt__operations[node->op].name, node->type);
 }
 
 bool nt__shape_signed(nt__node *node) {
     nt_dtype dtype = node->operands[0]->type.dtype;
     bool has_sign = nt_dtype_is_float(dtype) || dtype == NT_I8 || dtype == NT_I16 || dtype == NT_I32 || dtype == NT_I64;
     return nt__shape_same(node) &&
-           require(has_sign, nt__operations[node->op].name, node->site, "floating or signed integer", node->type);
+           require(has_sign, node->site, nt__operations[node->op].name, "floating or signed integer", node->type);
 }
 
 bool nt__shape_compare(nt__node *node) {
@@ -168,14 +168,15 @@ bool nt__shape_where(nt__node *node) {
 
 /* ---- making ------------------------------------------------------------------------------------------------------ */
 
-static nt_tensor binary(nt__op op, nt_tensor a, nt_tensor b, nt_site site, const nt__attributes *attributes) {
-    const char *what = nt__operations[op].name;
+/* `what` is the operation in the user's words. */
+static nt_tensor binary(const char *what, nt__op op, nt_tensor a, nt_tensor b, nt_site site,
+                        const nt__attributes *attributes) {
     nt_tensor operands[] = {a, b};
     nt__type type;
-    if (!all_of_this_trace(what, site, 2, operands) || !common_dtype(what, site, 2, operands, &type.dtype) ||
-        !common_shape(what, site, 2, operands, &type.shape))
+    if (!all_of_this_trace(site, what, 2, operands) || !common_dtype(site, what, 2, operands, &type.dtype) ||
+        !common_shape(site, what, 2, operands, &type.shape))
         return nt__failed();
-    for (int i = 0; i < 2; i++) operands[i] = bring_to(what, site, type, operands[i]);
+    for (int i = 0; i < 2; i++) operands[i] = bring_to(site, what, type, operands[i]);
     return nt__emit(op, site, type, 2, operands, attributes);
 }
 
@@ -186,7 +187,7 @@ static nt_tensor unary(nt__op op, nt_tensor x, nt_site site) {
 
 #define BINARY(name)                                                   \
     nt_tensor nt_##name##_at(nt_tensor a, nt_tensor b, nt_site site) { \
-        return binary(NT__OP_##name, a, b, site, NULL);                \
+        return binary(#name, NT__OP_##name, a, b, site, NULL);         \
     }
 BINARY(add)
 BINARY(sub)
@@ -200,7 +201,7 @@ static nt_tensor or_its_nan(nt_tensor x, nt_tensor y, nt_site site) {
 
 /* The engine's maximum and minimum may lose a nan, unless the other operand is a constant. */
 static nt_tensor extreme(nt__op op, nt_tensor a, nt_tensor b, nt_site site) {
-    nt_tensor y = binary(op, a, b, site, NULL);
+    nt_tensor y = binary(nt__operations[op].name, op, a, b, site, NULL);
     bool one_number = nt__is_number(a) != nt__is_number(b);
     bool safe = one_number && !isnan(nt__is_number(a) ? a.number : b.number);
     return safe || !nt_dtype_is_float(nt_dtype_of(y)) ? y : or_its_nan(a, or_its_nan(b, y, site), site);
@@ -230,9 +231,9 @@ UNARY(rsqrt)
 UNARY(tanh)
 UNARY(logistic)
 
-#define COMPARISON(name, direction)                                                        \
-    nt_tensor nt_##name##_at(nt_tensor a, nt_tensor b, nt_site site) {                     \
-        return binary(NT__OP_compare, a, b, site, &(nt__attributes){.choice = direction}); \
+#define COMPARISON(name, direction)                                                               \
+    nt_tensor nt_##name##_at(nt_tensor a, nt_tensor b, nt_site site) {                            \
+        return binary(#name, NT__OP_compare, a, b, site, &(nt__attributes){.choice = direction}); \
     }
 COMPARISON(equal, NT__EQ)
 COMPARISON(not_equal, NT__NE)
@@ -242,26 +243,26 @@ COMPARISON(greater, NT__GT)
 COMPARISON(greater_equal, NT__GE)
 
 nt_tensor nt_square_at(nt_tensor x, nt_site site) {
-    return nt_mul_at(x, x, site);
+    return binary("square", NT__OP_mul, x, x, site, NULL);
 }
 
 nt_tensor nt_relu_at(nt_tensor x, nt_site site) {
-    return binary(NT__OP_relu, x, nt_tensor_number(0), site, NULL);
+    return binary("relu", NT__OP_relu, x, nt_tensor_number(0), site, NULL);
 }
 
 nt_tensor nt_where_at(nt_tensor which, nt_tensor a, nt_tensor b, nt_site site) {
     nt_tensor operands[] = {which, a, b};
     nt__type type;
     const nt__node *node = nt__node_of(which, site, "where");
-    if (!node || !all_of_this_trace("where", site, 3, operands)) return nt__failed();
+    if (!node || !all_of_this_trace(site, "where", 3, operands)) return nt__failed();
     if (node->type.dtype != NT_BOOL) {
-        refuse("where", site, 3, operands, "the condition must be bool; a comparison makes one");
+        refuse(site, "where", 3, operands, "the condition must be bool; a comparison makes one");
         return nt__failed();
     }
-    if (!common_dtype("where", site, 2, operands + 1, &type.dtype) ||
-        !common_shape("where", site, 3, operands, &type.shape))
+    if (!common_dtype(site, "where", 2, operands + 1, &type.dtype) ||
+        !common_shape(site, "where", 3, operands, &type.shape))
         return nt__failed();
-    for (int i = 0; i < 3; i++) operands[i] = bring_to("where", site, type, operands[i]);
+    for (int i = 0; i < 3; i++) operands[i] = bring_to(site, "where", type, operands[i]);
     return nt__emit(NT__OP_where, site, type, 3, operands, NULL);
 }
 
@@ -276,22 +277,21 @@ nt_tensor nt_convert_at(nt_tensor x, nt_dtype dtype, nt_site site) {
 nt_tensor nt_one_hot_at(nt_tensor labels, int64_t classes, nt_dtype dtype, nt_site site) {
     const nt__node *node = nt__node_of(labels, site, "one_hot");
     if (!node) return nt__failed();
-    nt_shape shape = node->type.shape;
-    if (nt_dtype_is_float(node->type.dtype) || node->type.dtype == NT_BOOL || shape.rank == NT_MAX_RANK ||
-        classes < 1) {
+    nt__type type = node->type, wide = {dtype, type.shape};
+    nt_shape column = type.shape;
+    if (nt_dtype_is_float(type.dtype) || type.dtype == NT_BOOL || type.shape.rank == NT_MAX_RANK || classes < 1) {
         char text[NT__TYPE_TEXT];
         return nt__trace_fail(site, "one_hot",
                               "needs integer labels of at most %d axes and at least 1 class, got %s and %lld",
-                              NT_MAX_RANK - 1, nt__type_text(node->type, text), (long long)classes);
+                              NT_MAX_RANK - 1, nt__type_text(type, text), (long long)classes);
     }
-    nt_shape wide = shape;
-    wide.dims[wide.rank++] = 1;
-    nt_tensor column = nt_reshape_at(labels, wide, site);
-    wide.dims[wide.rank - 1] = classes;
-    /* A type that has every class, and where no label wraps to one: those of u32 and u64 that do not fit are negative.
-     */
-    nt_dtype index = nt_dtype_size(node->type.dtype) < 8 && classes <= INT32_MAX ? NT_I32 : NT_I64;
-    nt_tensor hit = nt_equal_at(nt_convert_at(column, index, site), nt_iota_at(index, wide, -1, site), site);
+    column.dims[column.rank++] = 1;
+    wide.shape.dims[wide.shape.rank++] = classes;
+    if (!nt__type_possible(site, "one_hot", wide)) return nt__failed();
+    /* A type where no label wraps to a class: those of u32 and u64 that do not fit become negative. */
+    nt_dtype index = nt_dtype_size(type.dtype) < 8 && classes <= INT32_MAX ? NT_I32 : NT_I64;
+    nt_tensor label = nt_convert_at(nt_reshape_at(labels, column, site), index, site);
+    nt_tensor hit = nt_equal_at(label, nt_iota_at(index, wide.shape, -1, site), site);
     return nt_convert_at(hit, dtype, site);
 }
 

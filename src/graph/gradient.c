@@ -62,7 +62,7 @@ static void run(sweep *s, nt_tensor y, nt_tensor cotangent, const nt_tensor *inp
     for (size_t i = 0; i < count; i++) {
         const nt__node *node = s->graph->nodes[inputs[i].id];
         nt_tensor sum = s->cotangents[node->id];
-        bool found = s->depends[node->id] && has_cotangent(sum);
+        bool found = has_cotangent(sum);
         out[i] = found ? sum : nt__filled("gradient", node->type, 0, s->graph->nodes[y.id]->site);
         if (reached) reached[i] = found;
     }

@@ -69,8 +69,8 @@ typedef struct nt__argument {
 } nt__argument;
 
 /* What made a line of the text: for messages and for telling what moved. `text` is the line without its indentation and
- * its value numbers: "add : (tensor<3xf32>, tensor<3xf32>) -> tensor<3xf32>". The site is the
- * user's call; its texts are empty where that is not known. */
+ * its value numbers: "add : (tensor<3xf32>, tensor<3xf32>) -> tensor<3xf32>". The site is the user's call; its texts
+ * are empty where that is not known. */
 typedef struct nt__line {
     const char *text;
     nt_site site;

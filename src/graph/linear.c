@@ -129,7 +129,7 @@ static nt_shape as_matrix(nt_shape shape, bool left) {
 
 nt_tensor nt_matmul_at(nt_tensor a, nt_tensor b, nt_site site) {
     const nt__node *left = nt__node_of(a, site, "matmul"), *right = nt__node_of(b, site, "matmul");
-    if (!left || !right || !nt__type_numeric("matmul", site, left->type)) return nt__failed();
+    if (!left || !right || !nt__type_numeric(site, "matmul", left->type)) return nt__failed();
     nt__type type_a = left->type, type_b = right->type;
     if (type_a.shape.rank == 0 || type_b.shape.rank == 0)
         return refuse(site, type_a, type_b, "a scalar has no axis to contract; nt_mul multiplies by one");

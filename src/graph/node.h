@@ -121,12 +121,12 @@ bool nt__trace_under_way(nt_site site, const char *what);
 /* The node of a tensor of the current trace. C numbers have none. */
 nt__node *nt__node_of(nt_tensor x, nt_site site, const char *what);
 /* Known element type, right shape, bytes that can be counted. */
-bool nt__type_possible(const char *what, nt_site site, nt__type type);
-bool nt__type_floating(const char *what, nt_site site, nt__type type);
+bool nt__type_possible(nt_site site, const char *what, nt__type type);
+bool nt__type_floating(nt_site site, const char *what, nt__type type);
 /* Floating or integer. */
-bool nt__type_numeric(const char *what, nt_site site, nt__type type);
+bool nt__type_numeric(nt_site site, const char *what, nt__type type);
 /* An axis of a tensor of `type`, counted from the end when negative, as an index from 0. */
-bool nt__axis(const char *what, nt_site site, nt__type type, int64_t axis, int *out);
+bool nt__axis(nt_site site, const char *what, nt__type type, int64_t axis, int *out);
 
 /* ---- making nodes: a failed tensor after keeping an error -------------------------------------------------------- */
 

@@ -3,7 +3,7 @@
 
 #include "graph/node.h"
 
-static bool refuse_axes(const char *what, nt_site site, nt__type type, nt_shape axes) {
+static bool refuse_axes(nt_site site, const char *what, nt__type type, nt_shape axes) {
     char text[NT__TYPE_TEXT], list[NT__TYPE_TEXT];
     nt__trace_fail(site, what, "%s: the axes %s must be different ones", nt__type_text(type, text),
                    nt__shape_text(axes, list));
@@ -11,13 +11,13 @@ static bool refuse_axes(const char *what, nt_site site, nt__type type, nt_shape 
 }
 
 /* The axes sorted, negative ones resolved, all of them when the list is empty. False after keeping an error. */
-static bool resolve_axes(const char *what, nt_site site, nt__type type, nt_shape *axes) {
+static bool resolve_axes(nt_site site, const char *what, nt__type type, nt_shape *axes) {
     bool all = axes->rank == 0, chosen[NT_MAX_RANK] = {0};
-    if (axes->rank > NT_MAX_RANK) return refuse_axes(what, site, type, *axes);
+    if (axes->rank > NT_MAX_RANK) return refuse_axes(site, what, type, *axes);
     for (int i = 0; i < axes->rank; i++) {
         int axis;
-        if (!nt__axis(what, site, type, axes->dims[i], &axis)) return false;
-        if (chosen[axis]) return refuse_axes(what, site, type, *axes);
+        if (!nt__axis(site, what, type, axes->dims[i], &axis)) return false;
+        if (chosen[axis]) return refuse_axes(site, what, type, *axes);
         chosen[axis] = true;
     }
     axes->rank = 0;
@@ -29,7 +29,7 @@ static bool resolve_axes(const char *what, nt_site site, nt__type type, nt_shape
 static nt_tensor reduce(nt__op op, nt__reducer reducer, nt_tensor x, nt_shape axes, double start, nt_site site) {
     const char *what = nt__operations[op].name;
     const nt__node *node = nt__node_of(x, site, what);
-    if (!node || !nt__type_numeric(what, site, node->type) || !resolve_axes(what, site, node->type, &axes))
+    if (!node || !nt__type_numeric(site, what, node->type) || !resolve_axes(site, what, node->type, &axes))
         return nt__failed();
     if (axes.rank == 0) return x;
     nt_tensor operands[] = {x, nt__filled(what, (nt__type){node->type.dtype, {0}}, start, site)};
@@ -70,7 +70,7 @@ void nt__gradient_sum(const nt__backward *b, nt_tensor *out) {
 
 nt_tensor nt_mean_at(nt_tensor x, nt_shape axes, nt_site site) {
     const nt__node *node = nt__node_of(x, site, "mean");
-    if (!node || !nt__type_floating("mean", site, node->type) || !resolve_axes("mean", site, node->type, &axes))
+    if (!node || !nt__type_floating(site, "mean", node->type) || !resolve_axes(site, "mean", node->type, &axes))
         return nt__failed();
     double number = 1;
     for (int i = 0; i < axes.rank; i++) number *= (double)node->type.shape.dims[axes.dims[i]];
@@ -79,9 +79,9 @@ nt_tensor nt_mean_at(nt_tensor x, nt_shape axes, nt_site site) {
 
 /* What a maximum starts from: the identity of max in the type. */
 static double lowest(nt_dtype dtype) {
-    if (nt_dtype_is_float(dtype)) return -INFINITY;
+    if (nt_dtype_is_float(dtype)) return -HUGE_VAL;
     char element[8];
-    nt__element_set(dtype, element, -INFINITY);
+    nt__element_set(dtype, element, -HUGE_VAL);
     return nt__element_get(dtype, element);
 }
 
@@ -104,7 +104,7 @@ void nt__gradient_reduce_max(const nt__backward *b, nt_tensor *out) {
 static bool has_last_axis(const char *what, nt_tensor x, nt_site site) {
     const nt__node *node = nt__node_of(x, site, what);
     int last;
-    return node && nt__type_floating(what, site, node->type) && nt__axis(what, site, node->type, -1, &last);
+    return node && nt__type_floating(site, what, node->type) && nt__axis(site, what, node->type, -1, &last);
 }
 
 /* What a reduction of x along its last axis gave, with that axis as size 1. */
@@ -116,7 +116,7 @@ static nt_tensor with_last_axis(nt_tensor x, nt_tensor reduced, nt_site site) {
 
 /* x minus its largest. The shift carries no gradient, for it cancels, and needs not keep nan, for x does. */
 static nt_tensor shifted(nt_tensor x, nt_site site) {
-    nt_tensor largest = reduce(NT__OP_reduce_max, NT__MAXIMUM, x, nt_dims(-1), -INFINITY, site);
+    nt_tensor largest = reduce(NT__OP_reduce_max, NT__MAXIMUM, x, nt_dims(-1), -HUGE_VAL, site);
     return nt_sub_at(x, with_last_axis(x, nt_stop_gradient_at(largest, site), site), site);
 }
 

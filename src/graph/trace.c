@@ -115,7 +115,7 @@ nt__node *nt__node_of(nt_tensor x, nt_site site, const char *what) {
     return NULL;
 }
 
-bool nt__type_possible(const char *what, nt_site site, nt__type type) {
+bool nt__type_possible(nt_site site, const char *what, nt__type type) {
     size_t bytes;
     if (nt__type_bytes(type, &bytes)) return true;
     char text[NT__TYPE_TEXT];
@@ -126,7 +126,7 @@ bool nt__type_possible(const char *what, nt_site site, nt__type type) {
     return false;
 }
 
-bool nt__axis(const char *what, nt_site site, nt__type type, int64_t axis, int *out) {
+bool nt__axis(nt_site site, const char *what, nt__type type, int64_t axis, int *out) {
     int rank = type.shape.rank;
     int64_t index = axis < 0 ? axis + rank : axis;
     *out = (int)index;
@@ -153,7 +153,7 @@ nt_tensor nt__emit(nt__op op, nt_site site, nt__type type, int count, const nt_t
     if (attributes) node->attributes = *attributes;
     for (int i = 0; i < count; i++)
         if (!(node->operands[i] = nt__node_of(operands[i], site, what))) return nt__failed();
-    if (!nt__operations[op].shape(node) || !nt__type_possible(what, site, node->type)) return nt__failed();
+    if (!nt__operations[op].shape(node) || !nt__type_possible(site, what, node->type)) return nt__failed();
     if (!NT__GROW(current->nodes, current->node_count, current->node_capacity)) return nt__trace_out_of_memory();
     node->id = (uint32_t)current->node_count;
     current->nodes[current->node_count++] = node;
@@ -212,5 +212,5 @@ int nt_rank(nt_tensor x) {
 int64_t nt_dim_at(nt_tensor x, int axis, nt_site site) {
     const nt__node *node = nt__node_of(x, site, "dim");
     int index;
-    return node && nt__axis("dim", site, node->type, axis, &index) ? node->type.shape.dims[index] : 1;
+    return node && nt__axis(site, "dim", node->type, axis, &index) ? node->type.shape.dims[index] : 1;
 }

@@ -51,16 +51,17 @@ nt_tensor nt__layout_gather(const nt__layout *layout, int group, const nt_tensor
 
 enum { NT__MAX_STATES = 5 };
 
-/* One array of a rule's state: one element for each parameter, or one scalar. */
+/* One array of a rule's state: one element for each parameter, or one scalar; f64 for f64 parameters, else f32. */
 typedef struct nt__state {
     const char *name;
     bool scalar;
-    bool counts;            /* a scalar i32 instead of the parameters' type */
+    bool counts;            /* a scalar i32 */
     int starts_at_constant; /* a scalar's first value is this constant of the rule; -1: `start` */
     double start;
 } nt__state;
 
-/* What an update sees: tensors of one group, already flat. It sets next_state and returns dx. */
+/* What an update sees: tensors of one group, already flat, in the type it computes in: f64 for f64 parameters, else
+ * f32. It sets next_state and returns dx. */
 typedef struct nt__update {
     const nt_rule *rule;
     nt_dtype dtype;

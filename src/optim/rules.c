@@ -3,7 +3,12 @@
 
 #include "optim/optim.h"
 
-/* A constant in the arithmetic of the parameters' type: 1 - 0.999 in f32 is not 0.001 in f64. */
+/* Parameters of 16 bits are updated in f32: in bf16 beta2 = 0.999 is 1, in f16 a second moment of 1e-8 is 0. */
+static nt_dtype arithmetic_type(nt_dtype dtype) {
+    return dtype == NT_F64 ? NT_F64 : NT_F32;
+}
+
+/* A constant in the arithmetic of the update's type: 1 - 0.999 in f32 is not 0.001 in f64. */
 static double narrow(nt_dtype dtype, double value) {
     double element = 0;
     nt__element_set(dtype, &element, value);
@@ -27,8 +32,7 @@ nt_rule nt_sgd(void) {
     return (nt_rule){.kind = &sgd};
 }
 
-/* ---- Adam and RAdam
- * --------------------------------------------------------------------------------------------------- */
+/* ---- Adam and RAdam ---------------------------------------------------------------------------------------------- */
 
 enum { BETA1, BETA2, EPSILON };
 enum { FIRST_MOMENT, SECOND_MOMENT, POWER1, POWER2, STEP };
@@ -67,21 +71,28 @@ static nt_tensor adam_update(nt__update *u) {
     return nt_mul(adapted(u, mean, square), u->eta);
 }
 
-/* The length of the approximated moving average grows with the step: rho = rho_inf - 2 t beta2^t / (1 - beta2^t). */
-static nt_tensor radam_update(nt__update *u) {
-    nt_tensor mean, square, t = nt_convert(u->state[STEP], u->dtype), power = u->state[POWER2];
-    advance_moments(u, &mean, &square);
-    u->next_state[STEP] = nt_add(u->state[STEP], 1);
-    double limit = narrow(u->dtype, narrow(u->dtype, 2 / one_minus(u->dtype, u->rule->constants[BETA2])) - 1);
+/* How much the variance of the adaptive rate is known at step t: rho = rho_inf - 2 t beta2^t / (1 - beta2^t), and the
+ * factor that rectifies it. rho is the difference of two numbers near 2,000, so these scalars are f64 whatever the
+ * parameters are. */
+static nt_tensor rectification(const nt__update *u, nt_tensor *known) {
+    double beta2 = narrow(u->dtype, u->rule->constants[BETA2]), limit = 2 / (1 - beta2) - 1;
+    nt_tensor t = nt_convert(u->state[STEP], NT_F64), power = nt_pow(beta2, t);
     nt_tensor rho = nt_sub(limit, nt_div(nt_mul(nt_mul(2, t), power), nt_sub(1, power)));
-    nt_tensor known = nt_greater(rho, 4);
+    *known = nt_greater(rho, 4);
     /* While the variance is unknown the root would be of a negative number: a safe rho keeps nan out of both branches.
      */
-    nt_tensor safe = nt_where(known, rho, 5);
+    nt_tensor safe = nt_where(*known, rho, 5);
     nt_tensor ratio =
         nt_div(nt_mul(nt_mul(nt_sub(safe, 4), nt_sub(safe, 2)), limit), nt_mul((limit - 4) * (limit - 2), safe));
-    nt_tensor rectified = nt_mul(nt_mul(adapted(u, mean, square), u->eta), nt_sqrt(ratio));
-    return nt_where(known, rectified, nt_mul(mean, u->eta));
+    return nt_convert(nt_sqrt(ratio), u->dtype);
+}
+
+static nt_tensor radam_update(nt__update *u) {
+    nt_tensor mean, square, known;
+    advance_moments(u, &mean, &square);
+    u->next_state[STEP] = nt_add(u->state[STEP], 1);
+    nt_tensor factor = rectification(u, &known);
+    return nt_where(known, nt_mul(nt_mul(adapted(u, mean, square), u->eta), factor), nt_mul(mean, u->eta));
 }
 
 static const struct nt_rule_kind adam = {
@@ -107,8 +118,7 @@ nt_rule nt_radam_with(nt_adam_options options) {
     return with_constants(&radam, options);
 }
 
-/* ---- any rule
- * ----------------------------------------------------------------------------------------------------------- */
+/* ---- any rule ---------------------------------------------------------------------------------------------------- */
 
 nt_rule nt__rule_resolve(nt_rule rule) {
     return rule.kind ? rule : nt_radam();
@@ -126,8 +136,8 @@ void nt__rule_print(const nt_rule *rule, nt__text *out) {
 }
 
 nt__type nt__state_type(const nt__state *state, const nt__group *group) {
-    if (!state->scalar) return nt__group_type(group);
-    return (nt__type){state->counts ? NT_I32 : group->dtype, {0}};
+    nt_dtype dtype = state->counts ? NT_I32 : arithmetic_type(group->dtype);
+    return (nt__type){dtype, state->scalar ? (nt_shape){0} : nt_dims(group->length)};
 }
 
 double nt__state_start(const nt__state *state, const nt_rule *rule) {
@@ -136,6 +146,8 @@ double nt__state_start(const nt__state *state, const nt_rule *rule) {
 
 nt_tensor nt__rule_apply(const nt_rule *rule, nt_tensor x, nt_tensor g, nt_tensor eta, const nt_tensor *state,
                          nt_tensor *next_state) {
-    nt__update u = {rule, nt_dtype_of(x), x, g, eta, state, next_state};
-    return nt_sub(x, rule->kind->update(&u));
+    nt_dtype dtype = arithmetic_type(nt_dtype_of(x));
+    nt_tensor wide = nt_convert(x, dtype);
+    nt__update u = {rule, dtype, wide, nt_convert(g, dtype), nt_convert(eta, dtype), state, next_state};
+    return nt_convert(nt_sub(wide, rule->kind->update(&u)), nt_dtype_of(x));
 }

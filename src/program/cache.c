@@ -16,8 +16,7 @@ static struct {
     nt_cache_stats_t stats;
 } cache = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* ---- entries
- * --------------------------------------------------------------------------------------------------------- */
+/* ---- entries ----------------------------------------------------------------------------------------------------- */
 
 static nt__entry *find_entry(nt__hash key) {
     for (size_t i = 0; i < cache.count; i++)
@@ -31,8 +30,7 @@ static void release(nt__entry *entry) {
     nt__free(entry);
 }
 
-/* ---- a failed compile
- * -------------------------------------------------------------------------------------------------- */
+/* ---- a failed compile -------------------------------------------------------------------------------------------- */
 
 /* The engine says "-:LINE:COLUMN": the line of our text leads back to the user's call. */
 static const nt__line *blamed_line(const nt__program *program, const char *engine_text) {
@@ -44,70 +42,86 @@ static const nt__line *blamed_line(const nt__program *program, const char *engin
 
 static nt_status explain_failure(const nt__program *program, nt_status status) {
     const nt__line *line = blamed_line(program, nt__engine_last_text());
-    if (!line) return status;
+    if (!line || !*line->site.file) return status;
     return nt__fail_in(status, "%s:%d in %s", line->site.file, line->site.line, line->site.function);
 }
 
-/* ---- a miss
- * ------------------------------------------------------------------------------------------------------------- */
+/* ---- a miss ------------------------------------------------------------------------------------------------------ */
 
-static nt_status report(const nt__program *program, double seconds) {
-    const char *moved = nt__describe_move(program, &cache.arena);
-    const char *role = nt__arena_strdup(&cache.arena, program->role);
-    const char *experiment = nt__arena_strdup(&cache.arena, program->experiment);
-    if (!moved || !role || !experiment || !NT__GROW(cache.reports, cache.report_count, cache.report_capacity))
-        return NT_OUT_OF_MEMORY;
-    cache.reports[cache.report_count++] = (nt_cache_report_t){role, experiment, moved, seconds};
-    if (!program->quiet)
-        nt__notice("compiled %s of %s in %.2f s (%s); %llu programs, %.2f s in all", role, experiment, seconds, moved,
-                   (unsigned long long)cache.stats.misses, cache.stats.compile_seconds);
-    return NT_OK;
-}
-
-static nt_status compile(nt__program *program, nt__entry **out) {
+static nt_status compile_entry(const nt__program *program, nt__entry **out) {
     char name[160];
     snprintf(name, sizeof name, "%s of %s", program->role, program->experiment);
     nt__signature signature = {program->arguments, program->printed.argument_count, program->results,
                                program->result_count};
     nt__entry *entry = nt__alloc(1, sizeof *entry);
     if (!entry) return NT_OUT_OF_MEMORY;
-    double start = nt__seconds();
     nt_status status =
         nt__executable_compile(program->engine, name, program->printed.text.data, program->printed.text.length,
                                &signature, program->options, program->options_length, &entry->executable);
-    double seconds = nt__seconds() - start;
     if (status != NT_OK) {
         nt__free(entry);
         return explain_failure(program, status);
     }
     entry->key = program->key;
     entry->references = 1;
-    if (!NT__GROW(cache.entries, cache.count, cache.capacity)) {
-        release(entry);
-        return NT_OUT_OF_MEMORY;
-    }
-    cache.entries[cache.count++] = entry;
-    cache.stats.misses++;
-    cache.stats.compile_seconds += seconds;
     *out = entry;
-    return report(program, seconds);
+    return NT_OK;
 }
 
-/* The lock is held over a compile: one process compiles one program at a time, and never the same one twice. */
+/* Everything about a miss that can fail. What moved comes last, because finding it remembers the program. */
+static bool make_report(const nt__program *program, double seconds, nt_cache_report_t *report, char **notice) {
+    *report = (nt_cache_report_t){.program = nt__arena_strdup(&cache.arena, program->role),
+                                  .experiment = nt__arena_strdup(&cache.arena, program->experiment),
+                                  .seconds = seconds};
+    if (!report->program || !report->experiment || !NT__GROW(cache.entries, cache.count, cache.capacity) ||
+        !NT__GROW(cache.reports, cache.report_count, cache.report_capacity))
+        return false;
+    report->moved = nt__describe_move(program, &cache.arena);
+    if (report->moved && !program->quiet)
+        *notice = nt__sprintf("compiled %s of %s in %.2f s (%s); %llu programs, %.2f s in all", report->program,
+                              report->experiment, seconds, report->moved, (unsigned long long)cache.stats.misses + 1,
+                              cache.stats.compile_seconds + seconds);
+    return report->moved && (program->quiet || *notice);
+}
+
+/* Compiles and counts, or does neither. *notice: a line for a person, or NULL. */
+static nt_status miss(const nt__program *program, nt__entry **out, char **notice) {
+    nt_cache_report_t report;
+    double start = nt__seconds();
+    nt_status status = compile_entry(program, out);
+    if (status != NT_OK) return status;
+    if (!make_report(program, nt__seconds() - start, &report, notice)) {
+        release(*out);
+        return NT_OUT_OF_MEMORY;
+    }
+    cache.entries[cache.count++] = *out;
+    cache.reports[cache.report_count++] = report;
+    cache.stats.misses++;
+    cache.stats.compile_seconds += report.seconds;
+    return NT_OK;
+}
+
+static nt_status hit(const nt__program *program) {
+    if (!nt__describe_remember(program)) return NT_OUT_OF_MEMORY;
+    cache.stats.hits++;
+    return NT_OK;
+}
+
+/* The lock is held over a compile: one process compiles one program at a time, and never the same one twice. The notice
+ * goes out after it, so that the function that takes it may ask for the counters. */
 nt_status nt__program_ready(nt__program *program) {
     if (program->entry) return NT_OK;
+    char *notice = NULL;
     pthread_mutex_lock(&cache.lock);
     nt__entry *entry = find_entry(program->key);
-    nt_status status = NT_OK;
-    if (entry)
-        cache.stats.hits++;
-    else
-        status = compile(program, &entry);
+    nt_status status = entry ? hit(program) : miss(program, &entry, &notice);
     if (status == NT_OK) {
         entry->references++;
         program->entry = entry;
     }
     pthread_mutex_unlock(&cache.lock);
+    if (notice) nt__notice("%s", notice);
+    nt__free(notice);
     return status;
 }
 
@@ -122,8 +136,7 @@ void nt__program_free(nt__program *program) {
     nt__free(program);
 }
 
-/* ---- looking at it
- * -------------------------------------------------------------------------------------------------------- */
+/* ---- looking at it ----------------------------------------------------------------------------------------------- */
 
 nt_cache_stats_t nt_cache_stats(void) {
     pthread_mutex_lock(&cache.lock);

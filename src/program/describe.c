@@ -51,6 +51,7 @@ static void compare_parts(const memory *old, const nt__program *new, nt__text *o
 }
 
 static void add_place(nt__text *out, const nt__line *line) {
+    if (!*line->site.file) return;
     nt__text_add(out, "%s:%d in %s: ", line->site.file, line->site.line, line->site.function);
 }
 
@@ -102,7 +103,7 @@ static bool copy_description(memory *to, const nt__program *program) {
     return to->role && to->experiment && to->parts && copy_lines(to, program);
 }
 
-static bool remember(const nt__program *program) {
+bool nt__describe_remember(const nt__program *program) {
     memory new = {0}, *old = find(program);
     bool right = copy_description(&new, program) && (old || NT__GROW(last.items, last.count, last.capacity));
     if (!right) {
@@ -125,7 +126,7 @@ const char *nt__describe_move(const nt__program *program, nt__arena *arena) {
     }
     const char *kept = text.failed ? NULL : nt__arena_strdup(arena, text.data);
     nt__text_free(&text);
-    return kept && remember(program) ? kept : NULL;
+    return kept && nt__describe_remember(program) ? kept : NULL;
 }
 
 void nt__descriptions_reset(void) {

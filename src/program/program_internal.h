@@ -27,6 +27,8 @@ struct nt__program {
     nt__entry *entry; /* NULL until first used */
 };
 
+/* Remembers a program as the last one of its role and experiment. False when memory is short. */
+bool nt__describe_remember(const nt__program *program);
 /* Says what differs between a program and the last one of its role and experiment, and remembers the new one. The text
  * is in `arena`; NULL when memory is short. */
 const char *nt__describe_move(const nt__program *program, nt__arena *arena);

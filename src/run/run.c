@@ -111,7 +111,7 @@ static nt_status copy_fields(nt_run *run, const void *fields) {
     return NT_OK;
 }
 
-static void tell_setup(const nt_run *run) {
+static nt_status tell_setup(const nt_run *run) {
     nt__text text = {0};
     int64_t elements = 0;
     for (size_t g = 0; g < run->layout.group_count; g++) elements += run->layout.groups[g].length;
@@ -124,10 +124,11 @@ static void tell_setup(const nt_run *run) {
                      (long long)nt__split_batches(run->train), (long long)run->batch_size,
                      (long long)(nt__split_batches(run->train) / run->settings.accum));
     }
-    nt__tell(run, &(nt_event){.kind = NT_EVENT_SETUP,
-                              .text = text.failed ? "" : text.data,
-                              .max_epochs = run->settings.max_epochs});
+    nt_status status = text.failed ? NT_OUT_OF_MEMORY : NT_OK;
+    if (status == NT_OK)
+        nt__tell(run, &(nt_event){.kind = NT_EVENT_SETUP, .text = text.data, .max_epochs = run->settings.max_epochs});
     nt__text_free(&text);
+    return status;
 }
 
 static nt_status set_up(nt_run *run, const void *fields, const nt_run_options *options) {
@@ -137,7 +138,8 @@ static nt_status set_up(nt_run *run, const void *fields, const nt_run_options *o
     if (status == NT_OK) status = nt__engine_open(1, &run->engine);
     if (status == NT_OK) status = build_data(run);
     if (status == NT_OK) status = trace_all(run);
-    return status == NT_OK ? nt__device_setup(run) : status;
+    if (status == NT_OK) status = nt__device_setup(run);
+    return status == NT_OK ? tell_setup(run) : status;
 }
 
 nt_status nt_run_new(const nt_experiment *experiment, const void *fields, const nt_run_options *options, nt_run **out) {
@@ -157,7 +159,6 @@ nt_status nt_run_new(const nt_experiment *experiment, const void *fields, const 
         nt_run_free(run);
         return status;
     }
-    tell_setup(run);
     *out = run;
     return NT_OK;
 }

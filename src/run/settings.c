@@ -4,6 +4,9 @@
 
 #include "run/run_internal.h"
 
+/* Of max_steps that were not given. */
+static const int64_t no_limit = INT64_MAX;
+
 /* A numeric field of the experiment with this name, or NULL. */
 static const nt_field_info *numeric_field(const nt_run *run, const char *name) {
     const nt_field_info *field = nt__field_find(run->experiment, name);
@@ -35,7 +38,7 @@ static nt_status check(const nt__settings *s) {
     if (s->accum < 1)
         return nt__fail(NT_INVALID, "accum is %lld; a step has at least 1 micro-batch", (long long)s->accum);
     if (s->max_epochs < 0) return nt__fail(NT_INVALID, "max_epochs is %lld; give 0 or more", (long long)s->max_epochs);
-    if (s->max_steps < -1) return nt__fail(NT_INVALID, "max_steps is %lld; give 0 or more", (long long)s->max_steps);
+    if (s->max_steps < 0) return nt__fail(NT_INVALID, "max_steps is %lld; give 0 or more", (long long)s->max_steps);
     if (s->seed < 0) return nt__fail(NT_INVALID, "seed is %lld; give 0 or more", (long long)s->seed);
     if (!isfinite(s->gradient_clip_norm))
         return nt__fail(NT_INVALID, "gradient_clip_norm is %g; give a number, 0 for no clipping",
@@ -51,9 +54,7 @@ nt_status nt__settings_resolve(nt_run *run, const nt_run_options *options) {
     s->run_dir = folder(run, options->run_dir);
     s->seed = integer(run, "seed", options->seed, 42);
     s->max_epochs = integer(run, "max_epochs", options->max_epochs, 1);
-    s->max_steps = options->max_steps.given && options->max_steps.value < 0
-                       ? -2
-                       : integer(run, "max_steps", options->max_steps, -1);
+    s->max_steps = integer(run, "max_steps", options->max_steps, no_limit);
     s->accum = integer(run, "accum", options->accum, 1);
     s->gradient_clip_norm = real(run, "gradient_clip_norm", options->gradient_clip_norm, 0);
     s->learning_rate = options->learning_rate.given ? options->learning_rate.value

@@ -44,7 +44,7 @@ static void fill_view(nt_run *run) {
 static nt_tensor numbered_input(tracing *t, nt__role role, int index, const char *kind, const char *name,
                                 nt__type type) {
     const char *full = nt__arena_sprintf(&t->arena, "%s.%s", kind, name);
-    return full ? nt__input(role, index, full, type) : nt__trace_fail(NT_SITE, kind, "no memory for its name");
+    return full ? nt__input(role, index, full, type) : nt__trace_out_of_memory();
 }
 
 static bool input_parameters(tracing *t) {

@@ -101,7 +101,7 @@ static nt_status micro_batch(loop *l, nt__staged *staged) {
  * ------------------------------------------------------------------------------------------------------------ */
 
 static bool steps_are_done(const nt_run *run) {
-    return run->settings.max_steps >= 0 && run->step >= run->settings.max_steps;
+    return run->step >= run->settings.max_steps;
 }
 
 static nt_status pass(loop *l) {
@@ -202,7 +202,7 @@ nt_status nt_train(nt_run *run) {
     nt__arena arena = {0};
     int64_t steps_an_epoch = nt__split_batches(run->train) / run->settings.accum;
     loop l = {.run = run, .started = nt__seconds(), .steps_in_all = steps_an_epoch * run->settings.max_epochs};
-    if (run->settings.max_steps >= 0 && run->settings.max_steps < l.steps_in_all)
+    if (run->settings.max_steps < l.steps_in_all)
         l.steps_in_all = run->settings.max_steps;
     nt_status status = bind_results(&l, &arena);
     if (status == NT_OK) status = nt__log_begin(run);

@@ -199,7 +199,7 @@ static void passes_with_a_short_last_batch_give_the_golden_values(void **state) 
 
 /* ---- combining -------------------------------------------------------------------------------------------------- */
 
-/* Three samples in batches of two and one: (9 + 10 + 10) / 3, not (9.5 + 10) / 2. */
+/* Three samples in batches of two and one, with mean losses 10 and 9: (10 + 10 + 9) / 3, not (10 + 9) / 2. */
 static void a_mean_weighs_by_counts(void **state) {
     (void)state;
     nt_metrics *metrics = nt__metrics_new();
@@ -363,7 +363,8 @@ static void every_refused_allocation_is_an_error(void **state) {
 
 /* Rows: right; tie, of which the first counts, twice; wrong; infinities; nan. */
 static const double scores[][3] = {
-    {-1, -3, -0.5}, {2, 2, 1}, {1, 2, 2}, {3, 1, 0}, {-HUGE_VAL, -HUGE_VAL, -HUGE_VAL}, {0, HUGE_VAL, 1}, {5, NAN, 1},
+    {-1, -3, -0.5},   {2, 2, 1},           {1, 2, 2}, {3, 1, 0}, {-HUGE_VAL, -HUGE_VAL, -HUGE_VAL},
+    {0, HUGE_VAL, 1}, {5, (double)NAN, 1},
 };
 enum { ROWS = sizeof scores / sizeof *scores };
 static const double labels[ROWS] = {2, 0, 2, 1, 0, 1, 0};

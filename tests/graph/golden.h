@@ -53,9 +53,14 @@ static inline nt_tensor golden_input(const golden_case *c, const char *name) {
     return c->inputs[i];
 }
 
-static inline double golden_number(const golden_case *c, const char *attribute, double otherwise) {
+static inline double golden_number_or(const golden_case *c, const char *attribute, double otherwise) {
     const json_t *value = json_object_get(c->attributes, attribute);
     return value ? json_number_value(value) : otherwise;
+}
+
+static inline double golden_number(const golden_case *c, const char *attribute) {
+    if (!json_is_number(json_object_get(c->attributes, attribute))) fail_msg("no number '%s'", attribute);
+    return golden_number_or(c, attribute, 0);
 }
 
 static inline const char *golden_text(const golden_case *c, const char *attribute) {
@@ -92,18 +97,24 @@ static inline double golden_element(const json_t *list, size_t i) {
     return json_is_boolean(element) ? json_is_true(element) : json_number_value(element);
 }
 
-/* The element type of a name; f32 means the floating type of the run. */
+/* The element type of a name; f32 and f64 mean the floating type of the run. */
 static inline nt_dtype golden_dtype(const char *name, nt_dtype floating) {
-    for (nt_dtype dtype = 0; dtype < NT_DTYPE_COUNT; dtype++)
-        if (strcmp(nt_dtype_name(dtype), name) == 0) return dtype == NT_F32 ? floating : dtype;
-    fail_msg("unknown element type '%s'", name);
-    return NT_DTYPE_COUNT;
+    nt_dtype dtype = 0;
+    while (dtype < NT_DTYPE_COUNT && strcmp(nt_dtype_name(dtype), name)) dtype++;
+    if (dtype == NT_DTYPE_COUNT) fail_msg("unknown element type '%s'", name);
+    return dtype == NT_F32 || dtype == NT_F64 ? floating : dtype;
+}
+
+/* Results without "dtype" are floating. */
+static inline nt__type golden_type(const json_t *json, nt_dtype floating) {
+    const char *name = json_string_value(json_object_get(json, "dtype"));
+    return (nt__type){name ? golden_dtype(name, floating) : floating, golden_shape_of(json_object_get(json, "shape"))};
 }
 
 static inline nt_array *golden_array(const json_t *json, nt_dtype floating) {
-    const char *name = json_string_value(json_object_get(json, "dtype"));
     const json_t *data = json_object_get(json, "data");
-    nt_array *array = nt_array_new(golden_dtype(name, floating), golden_shape_of(json_object_get(json, "shape")));
+    nt__type type = golden_type(json, floating);
+    nt_array *array = nt_array_new(type.dtype, type.shape);
     assert_non_null(array);
     assert_int_equal(json_array_size(data), nt_shape_elements(array->shape));
     for (size_t i = 0; i < json_array_size(data); i++) nt_array_set(array, (int64_t)i, golden_element(data, i));
@@ -199,47 +210,46 @@ static inline bool golden_close(double got, double expected, double relative, do
     return fabs(got - expected) <= absolute + relative * fabs(expected);
 }
 
-/* Says what is wrong with a result; false when nothing is. `quiet`: does not say it. */
-static inline bool golden_differs(const golden_run *run, const golden_expected *e, const json_t *numbers,
-                                  const nt_array *got, bool quiet) {
+static inline bool golden_has_type(const golden_expected *e, nt__type expected, const nt_array *got) {
+    nt__type own = {got->dtype, got->shape};
+    char own_text[NT__TYPE_TEXT], expected_text[NT__TYPE_TEXT];
+    if (nt__type_equal(own, expected)) return true;
+    print_error("%s: %s is %s, expected %s\n", e->name, e->input ? e->input : "value", nt__type_text(own, own_text),
+                nt__type_text(expected, expected_text));
+    return false;
+}
+
+/* The first element that differs from `numbers`; -1: none. */
+static inline int64_t golden_difference(const golden_run *run, const golden_expected *e, const json_t *numbers,
+                                        const nt_array *got, double *expected) {
     const char *precision = nt_dtype_name(run->floating);
     const json_t *own = json_object_get(numbers, precision), *data = own ? own : json_object_get(numbers, "data");
     const json_t *tolerance = json_object_get(json_object_get(e->numbers, "tolerance"), precision);
-    const char *name = json_string_value(json_object_get(numbers, "dtype"));
-    nt__type type = {name ? golden_dtype(name, run->floating) : run->floating,
-                     golden_shape_of(json_object_get(numbers, "shape"))};
-    if (type.dtype == NT_F64) type.dtype = run->floating;
     double relative = json_number_value(json_object_get(tolerance, "rtol"));
     double absolute = json_number_value(json_object_get(tolerance, "atol"));
-    const char *what = e->input ? e->input : "value";
-    if (!nt__type_equal(type, (nt__type){got->dtype, got->shape})) {
-        char expected_text[NT__TYPE_TEXT], got_text[NT__TYPE_TEXT];
-        if (!quiet)
-            print_error("%s %s: %s: the type is %s, expected %s\n", precision, e->name, what,
-                        nt__type_text((nt__type){got->dtype, got->shape}, got_text),
-                        nt__type_text(type, expected_text));
-        return true;
-    }
-    bool differs = false;
+    assert_int_equal(json_array_size(data), nt_shape_elements(got->shape));
     for (size_t i = 0; i < json_array_size(data); i++) {
-        double element = nt_array_get(got, (int64_t)i), expected = golden_element(data, i);
-        if (got->dtype == NT_F32) expected = (double)(float)expected; /* the file has 9 digits */
-        if (golden_close(element, expected, relative, absolute)) continue;
-        if (!quiet)
-            print_error("%s %s: %s[%zu] is %.17g, expected %.17g within %g relative + %g\n", precision, e->name, what,
-                        i, element, expected, relative, absolute);
-        differs = true;
+        *expected = golden_element(data, i);
+        if (got->dtype == NT_F32) *expected = (double)(float)*expected; /* the file has 9 digits */
+        if (!golden_close(nt_array_get(got, (int64_t)i), *expected, relative, absolute)) return (int64_t)i;
     }
-    return differs;
+    return -1;
+}
+
+static inline bool golden_is_right(const golden_run *run, const golden_expected *e, const nt_array *got) {
+    double expected;
+    if (!golden_has_type(e, golden_type(e->numbers, run->floating), got)) return false;
+    if (e->alternative && golden_difference(run, e, e->alternative, got, &expected) < 0) return true;
+    int64_t at = golden_difference(run, e, e->numbers, got, &expected);
+    if (at < 0) return true;
+    print_error("%s: %s[%d] is %.17g, expected %.17g\n", e->name, e->input ? e->input : "value", (int)at,
+                nt_array_get(got, at), expected);
+    return false;
 }
 
 static inline size_t golden_compare(const golden_run *run, nt_array *const *results) {
     size_t wrong = 0;
-    for (size_t i = 0; i < run->result_count; i++) {
-        const golden_expected *e = &run->expected[i];
-        if (e->alternative && !golden_differs(run, e, e->alternative, results[i], true)) continue;
-        wrong += golden_differs(run, e, e->numbers, results[i], false);
-    }
+    for (size_t i = 0; i < run->result_count; i++) wrong += !golden_is_right(run, &run->expected[i], results[i]);
     return wrong;
 }
 

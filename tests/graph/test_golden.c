@@ -59,7 +59,7 @@ static nt_tensor build_squared_difference(const golden_case *c) {
 }
 
 static nt_tensor build_number_power(const golden_case *c) {
-    return nt_pow(X, golden_number(c, "exponent", NAN));
+    return nt_pow(X, golden_number(c, "exponent"));
 }
 
 static nt_tensor build_where(const golden_case *c) {
@@ -77,7 +77,7 @@ static nt_tensor build_where_sqrt_safe(const golden_case *c) {
 
 static nt_tensor build_clamp(const golden_case *c) {
     if (golden_has(c, "lo")) return nt_min(nt_max(IN("x"), IN("lo")), IN("hi"));
-    return nt_min(nt_max(X, golden_number(c, "lo", NAN)), golden_number(c, "hi", NAN));
+    return nt_min(nt_max(X, golden_number(c, "lo")), golden_number(c, "hi"));
 }
 
 static const golden_row elementwise[] = {
@@ -172,7 +172,7 @@ REDUCTION(reduce_max)
 
 /* A function of the last axis, along the axis of the case. */
 static nt_tensor along_axis(const golden_case *c, nt_tensor (*function)(nt_tensor x, nt_site site)) {
-    int rank = nt_rank(X), axis = (int)golden_number(c, "axis", -1);
+    int rank = nt_rank(X), axis = (int)golden_number(c, "axis");
     nt_shape swap = {.rank = rank};
     for (int i = 0; i < rank; i++) swap.dims[i] = i;
     swap.dims[axis] = rank - 1;
@@ -212,14 +212,14 @@ static nt_tensor build_broadcast(const golden_case *c) {
 
 static nt_tensor build_expand_dims(const golden_case *c) {
     nt_shape shape = nt_shape_of(X), wider = {.rank = shape.rank + 1};
-    int axis = (int)golden_number(c, "axis", NAN);
+    int axis = (int)golden_number(c, "axis");
     for (int i = 0; i < wider.rank; i++) wider.dims[i] = i == axis ? 1 : shape.dims[i - (i > axis)];
     return nt_reshape_at(X, wider, NT_SITE);
 }
 
 static nt_tensor build_squeeze(const golden_case *c) {
     nt_shape shape = nt_shape_of(X), narrower = {.rank = shape.rank - 1};
-    int axis = (int)golden_number(c, "axis", NAN);
+    int axis = (int)golden_number(c, "axis");
     for (int i = 0; i < narrower.rank; i++) narrower.dims[i] = shape.dims[i + (i >= axis)];
     return nt_reshape_at(X, narrower, NT_SITE);
 }
@@ -229,11 +229,11 @@ static nt_tensor build_slice(const golden_case *c) {
 }
 
 static nt_tensor build_one_hot(const golden_case *c) {
-    return nt_one_hot(IN("i"), (int64_t)golden_number(c, "classes", NAN), c->floating);
+    return nt_one_hot(IN("i"), (int64_t)golden_number(c, "classes"), c->floating);
 }
 
 static nt_tensor build_iota(const golden_case *c) {
-    return nt_iota(NT_I32, golden_list(c, "shape"), (int)golden_number(c, "axis", NAN));
+    return nt_iota(NT_I32, golden_list(c, "shape"), (int)golden_number(c, "axis"));
 }
 
 static const golden_row shapes[] = {
@@ -256,7 +256,8 @@ static nt_tensor reduced(const golden_case *c, nt_tensor each) {
 /* The mean divides by the weights of the labels of the rows that count. */
 static nt_tensor build_cross_entropy(const golden_case *c) {
     nt_tensor log_probability = nt_log_softmax(IN("logits")), labels = IN("labels");
-    double smoothing = golden_number(c, "label_smoothing", 0), ignored = golden_number(c, "ignore_index", INT32_MIN);
+    double smoothing = golden_number_or(c, "label_smoothing", 0);
+    double ignored = golden_number_or(c, "ignore_index", INT32_MIN);
     int64_t classes = nt_dim(log_probability, -1);
     nt_tensor hot = nt_one_hot(labels, classes, c->floating);
     nt_tensor counts = nt_convert(nt_not_equal(labels, ignored), c->floating);
@@ -289,14 +290,14 @@ static nt_tensor build_mae(const golden_case *c) {
 
 static nt_tensor build_huber(const golden_case *c) {
     nt_tensor d = difference(c), size = nt_abs(d);
-    double delta = golden_number(c, "delta", NAN);
+    double delta = golden_number(c, "delta");
     nt_tensor outer = nt_mul(delta, nt_sub(size, 0.5 * delta));
     return reduced(c, nt_where(nt_less_equal(size, delta), nt_mul(0.5, nt_square(d)), outer));
 }
 
 static nt_tensor build_smooth_l1(const golden_case *c) {
     nt_tensor d = difference(c), size = nt_abs(d);
-    double beta = golden_number(c, "beta", NAN);
+    double beta = golden_number(c, "beta");
     return reduced(c, nt_where(nt_less(size, beta), nt_mul(0.5 / beta, nt_square(d)), nt_sub(size, 0.5 * beta)));
 }
 

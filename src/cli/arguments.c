@@ -1,0 +1,241 @@
+/* The command line: words sorted into files and flags, and flags given to settings and fields.
+ *
+ * Which flags take a value is known for the keywords only until the experiment is compiled. A flag that is no keyword
+ * therefore takes the next word as its value unless that is a flag too, and files stand before the flags.
+ *
+ * Not here: what the commands do.
+ */
+#include "cli/arguments.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/closest.h"
+#include "experiment/experiment.h"
+
+/* ---- sorting words ---------------------------------------------------------------------------------------------- */
+
+char *nt__flag_name(nt__arena *arena, const char *name) {
+    char *copy = nt__arena_strdup(arena, name);
+    for (char *at = copy; at && *at; at++)
+        if (*at == '_') *at = '-';
+    return copy;
+}
+
+/* What stands behind "no-", NULL when the name has another beginning. */
+static const char *without_no(const char *name) {
+    bool is_negated = name[0] == 'n' && name[1] == 'o' && (name[2] == '-' || name[2] == '_') && name[3];
+    return is_negated ? name + 3 : NULL;
+}
+
+static const nt__keyword *find_keyword(nt__command_bit command, const char *name) {
+    const nt__keyword *keyword = nt__keyword_find(name);
+    return keyword && (keyword->commands & command) ? keyword : NULL;
+}
+
+/* The command's keyword that the flag sets, also one that "no-" turns off. A keyword of another command is none here,
+ * so that a field may have its name. */
+static const nt__keyword *keyword_of(nt__command_bit command, const char *name) {
+    const nt__keyword *keyword = find_keyword(command, name);
+    if (keyword || !without_no(name)) return keyword;
+    keyword = find_keyword(command, without_no(name));
+    return keyword && keyword->field.type == NT_FIELD_BOOL ? keyword : NULL;
+}
+
+/* "-3" may be a value, "--depth" may not. */
+static bool can_be_value(const char *word) {
+    return word && strncmp(word, "--", 2) != 0;
+}
+
+/* Sorts one flag; *taken is true when `next` is its value. */
+static nt_status read_flag(nt__arguments *arguments, const char *word, const char *next, bool *taken) {
+    const char *text = strcmp(word, "-h") == 0 ? "help" : word + 2;
+    size_t length = strcspn(text, "=");
+    nt__flag flag = {.name = nt__arena_sprintf(&arguments->arena, "%.*s", (int)length, text)};
+    if (!flag.name || !NT__GROW(arguments->flags, arguments->flag_count, arguments->flag_capacity))
+        return NT_OUT_OF_MEMORY;
+    const nt__keyword *keyword = keyword_of(arguments->command, flag.name);
+    bool stands_alone = keyword && keyword->field.type == NT_FIELD_BOOL;
+    if (text[length] == '=')
+        flag.value = text + length + 1;
+    else if (!stands_alone && can_be_value(next)) {
+        flag.value = next;
+        flag.is_next_word = true;
+    }
+    *taken = flag.is_next_word;
+    arguments->flags[arguments->flag_count++] = flag;
+    return NT_OK;
+}
+
+static bool is_flag(const char *word) {
+    return strcmp(word, "-h") == 0 || (strncmp(word, "--", 2) == 0 && word[2] && word[2] != '=');
+}
+
+nt_status nt__arguments_read(nt__command_bit command, int count, char *const *words, nt__arguments *out) {
+    *out = (nt__arguments){.command = command};
+    for (int i = 0; i < count; i++) {
+        bool taken = false;
+        nt_status status = NT_OK;
+        if (is_flag(words[i]))
+            status = read_flag(out, words[i], i + 1 < count ? words[i + 1] : NULL, &taken);
+        else if (words[i][0] == '-')
+            status = nt__fail(NT_INVALID, "'%s' is no flag: flags are written --name=value", words[i]);
+        else
+            nt__words_add(&out->files, words[i]);
+        if (status != NT_OK) return status;
+        i += taken;
+    }
+    return out->files.failed ? NT_OUT_OF_MEMORY : NT_OK;
+}
+
+void nt__arguments_free(nt__arguments *arguments) {
+    nt__words_free(&arguments->files);
+    nt__free(arguments->flags);
+    nt__arena_free(&arguments->arena);
+    *arguments = (nt__arguments){0};
+}
+
+/* ---- files ------------------------------------------------------------------------------------------------------ */
+
+static bool is_source_name(const char *name) {
+    size_t length = strlen(name);
+    return length > 2 && strcmp(name + length - 2, ".c") == 0;
+}
+
+/* A file behind a flag that takes no value was sorted as its value. */
+static nt_status fail_without_files(const nt__arguments *arguments, const char *command) {
+    for (size_t i = 0; i < arguments->flag_count; i++) {
+        const nt__flag *flag = &arguments->flags[i];
+        if (flag->is_next_word && is_source_name(flag->value))
+            return nt__fail(NT_INVALID,
+                            "no file was given: '%s' was taken as the value of --%s. Files stand before the flags: nitro "
+                            "%s %s --%s",
+                            flag->value, flag->name, command, flag->value, flag->name);
+    }
+    return nt__fail(NT_INVALID, "no file was given: write nitro %s FILE.c, where FILE.c has the experiment", command);
+}
+
+nt_status nt__arguments_check_files(const nt__arguments *arguments, const char *command) {
+    if (arguments->files.count == 0) return fail_without_files(arguments, command);
+    for (size_t i = 0; i < arguments->files.count; i++) {
+        const char *file = arguments->files.items[i];
+        if (!is_source_name(file))
+            return nt__fail(NT_INVALID, "'%s' is no C source file: its name does not end in .c", file);
+        if (access(file, F_OK) != 0) return nt__fail(NT_INVALID, "there is no file '%s'", file);
+    }
+    return NT_OK;
+}
+
+/* ---- giving flags to settings and fields ------------------------------------------------------------------------ */
+
+static nt_status fail_without_value(const nt_field_info *field, const nt__flag *flag) {
+    return nt__fail(NT_INVALID, "--%s needs a value (%s): write --%s=VALUE", flag->name,
+                    nt__field_type_name(field->type), flag->name);
+}
+
+/* A bool that is followed by a file was not meant to have a value. */
+static nt_status set_from_text(const nt_field_info *field, const nt__flag *flag, void *to) {
+    nt_status status = nt__field_parse(field, flag->value, to);
+    if (status != NT_INVALID || !flag->is_next_word || !is_source_name(flag->value)) return status;
+    return nt__fail(status, "%s. Files stand before the flags", nt_error_message());
+}
+
+static nt_status set(const nt_field_info *field, const nt__flag *flag, void *to) {
+    if (flag->value) return set_from_text(field, flag, to);
+    if (field->type != NT_FIELD_BOOL) return fail_without_value(field, flag);
+    return nt__field_parse(field, "true", to);
+}
+
+static nt_status unset(const nt_field_info *field, const nt__flag *flag, void *to) {
+    if (flag->value)
+        return nt__fail(NT_INVALID, "--%s takes no value, and '%s' was given: write --%s or --%s=%s", flag->name,
+                        flag->value, flag->name, without_no(flag->name), flag->value);
+    return nt__field_parse(field, "false", to);
+}
+
+static nt_status set_keyword(const nt__keyword *keyword, const nt__flag *flag, nt__settings *out) {
+    if (keyword->given != NT__NOT_NOTED) *(bool *)((char *)out + keyword->given) = true;
+    bool is_negated = !nt__keyword_find(flag->name);
+    return is_negated ? unset(&keyword->field, flag, out) : set(&keyword->field, flag, out);
+}
+
+nt_status nt__arguments_settings(const nt__arguments *arguments, nt__settings *out) {
+    *out = (nt__settings){0};
+    nt_status status = NT_OK;
+    for (size_t i = 0; i < arguments->flag_count && status == NT_OK; i++) {
+        const nt__keyword *keyword = keyword_of(arguments->command, arguments->flags[i].name);
+        if (keyword) status = set_keyword(keyword, &arguments->flags[i], out);
+    }
+    return status;
+}
+
+/* ---- fields ----------------------------------------------------------------------------------------------------- */
+
+/* Every name that would have been right, with dashes. */
+static void add_known_names(nt__arena *arena, nt__command_bit command, const nt_experiment *experiment,
+                            nt__words *names) {
+    const nt__keyword *keyword;
+    for (size_t i = 0; (keyword = nt__keyword_at(i)); i++)
+        if (keyword->commands & command) nt__words_add(names, nt__flag_name(arena, keyword->field.name));
+    for (size_t i = 0; experiment && i < experiment->field_count; i++)
+        nt__words_add(names, nt__flag_name(arena, experiment->fields[i].name));
+}
+
+static void describe_unknown(const nt__arguments *arguments, const nt_experiment *experiment, const char *name,
+                             const nt__words *known, nt__text *message) {
+    nt__text_add(message, "there is no flag --%s", name);
+    nt__add_closest(message, name, known, "--");
+    if (experiment) nt__text_add(message, "; nitro help %s lists the flags", arguments->files.items[0]);
+}
+
+static nt_status fail_misplaced(const nt__keyword *keyword, const char *name) {
+    return nt__fail(NT_INVALID, "--%s is a flag of nitro %s and not of this command", name,
+                    keyword->commands & NT__TRAIN ? "train" : "evaluate");
+}
+
+static nt_status fail_unknown(const nt__arguments *arguments, const nt_experiment *experiment, const char *typed) {
+    const nt__keyword *keyword = nt__keyword_find(typed);
+    if (keyword) return fail_misplaced(keyword, typed);
+    nt__arena names = {0};
+    nt__words known = {0};
+    nt__text message = {0};
+    add_known_names(&names, arguments->command, experiment, &known);
+    const char *name = nt__flag_name(&names, typed);
+    if (name && !known.failed) describe_unknown(arguments, experiment, name, &known, &message);
+    bool complete = message.data && !message.failed;
+    nt_status status = complete ? nt__fail(NT_INVALID, "%s", message.data) : NT_OUT_OF_MEMORY;
+    nt__text_free(&message);
+    nt__words_free(&known);
+    nt__arena_free(&names);
+    return status;
+}
+
+/* The field that a name with dashes or underscores means. */
+static const nt_field_info *find_field(const nt_experiment *experiment, const char *name) {
+    char plain[256];
+    size_t length = strlen(name);
+    if (!experiment || length >= sizeof plain) return NULL;
+    for (size_t i = 0; i <= length; i++) plain[i] = name[i];
+    for (size_t i = 0; i < length; i++)
+        if (plain[i] == '-') plain[i] = '_';
+    return nt__field_find(experiment, plain);
+}
+
+static nt_status set_field(const nt__arguments *arguments, const nt_experiment *experiment, const nt__flag *flag,
+                           void *fields) {
+    const nt_field_info *field = find_field(experiment, flag->name);
+    if (field) return set(field, flag, fields);
+    const char *positive = without_no(flag->name);
+    field = positive ? find_field(experiment, positive) : NULL;
+    if (field && field->type == NT_FIELD_BOOL) return unset(field, flag, fields);
+    return fail_unknown(arguments, experiment, flag->name);
+}
+
+nt_status nt__arguments_fields(const nt__arguments *arguments, const nt_experiment *experiment, void *fields) {
+    nt_status status = NT_OK;
+    for (size_t i = 0; i < arguments->flag_count && status == NT_OK; i++) {
+        const nt__flag *flag = &arguments->flags[i];
+        if (!keyword_of(arguments->command, flag->name)) status = set_field(arguments, experiment, flag, fields);
+    }
+    return status;
+}

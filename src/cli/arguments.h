@@ -1,0 +1,75 @@
+/* The command line: files and flags, before an experiment says which fields there are. */
+#ifndef NT_CLI_ARGUMENTS_H
+#define NT_CLI_ARGUMENTS_H
+
+#include "cli/words.h"
+#include "nitro/run.h"
+
+/* ---- commands and their flags ----------------------------------------------------------------------------------- */
+
+/* Bits, so that a flag can say where it belongs. */
+typedef enum nt__command_bit {
+    NT__TRAIN = 1,
+    NT__EVALUATE = 2,
+    NT__HELP = 4,
+    NT__DEVICES = 8,
+} nt__command_bit;
+
+typedef enum nt__group { NT__GROUP_RUN, NT__GROUP_OUTPUT, NT__GROUP_BUILD } nt__group;
+
+/* What flags other than fields of an experiment set. */
+typedef struct nt__settings {
+    nt_run_options run;
+    const char *split, *weights;               /* of an evaluation */
+    const char *stats;                         /* file for the counters */
+    const char *experiment, *cflags, *ldflags; /* of the build */
+    bool help;
+} nt__settings;
+
+/* A flag that is no field of an experiment, described like one: its offset is in nt__settings. */
+typedef struct nt__keyword {
+    nt_field_info field;
+    size_t given;      /* offset of the bool that says the flag was there; NT__NOT_NOTED: there is none */
+    nt__group group;   /* where the manual lists it */
+    unsigned commands; /* that take it */
+    bool has_field;    /* a field of the same name gives the default */
+} nt__keyword;
+#define NT__NOT_NOTED SIZE_MAX
+
+/* NULL beyond the last. */
+const nt__keyword *nt__keyword_at(size_t index);
+/* Dashes and underscores are the same in a name. */
+const nt__keyword *nt__keyword_find(const char *name);
+
+/* ---- what was typed --------------------------------------------------------------------------------------------- */
+
+typedef struct nt__flag {
+    const char *name;  /* "max-epochs", without the dashes in front */
+    const char *value; /* NULL: none */
+    bool is_next_word; /* the value stood in a word of its own */
+} nt__flag;
+
+typedef struct nt__arguments {
+    nt__arena arena;
+    nt__command_bit command;
+    nt__words files; /* everything that is neither a flag nor its value */
+    nt__flag *flags;
+    size_t flag_count, flag_capacity;
+} nt__arguments;
+
+/* Sorts the words behind the command's name. */
+nt_status nt__arguments_read(nt__command_bit command, int count, char *const *words, nt__arguments *out);
+void nt__arguments_free(nt__arguments *arguments);
+/* There is a file, all end in .c, and all exist. `command` is for the message. */
+nt_status nt__arguments_check_files(const nt__arguments *arguments, const char *command);
+
+/* Fills the settings from the flags that are no fields. The others are left for nt__arguments_fields. */
+nt_status nt__arguments_settings(const nt__arguments *arguments, nt__settings *out);
+/* Sets fields from the other flags. A flag that is no field either is an error with the closest names; `experiment`
+ * NULL: no flag is a field. */
+nt_status nt__arguments_fields(const nt__arguments *arguments, const nt_experiment *experiment, void *fields);
+
+/* "max_epochs" becomes "max-epochs". The name lives in the arena; NULL when memory is short. */
+char *nt__flag_name(nt__arena *arena, const char *name);
+
+#endif

@@ -1,0 +1,41 @@
+/* Aligned tables of text: each column as wide as its widest cell.
+ * Not here: what is in the cells.
+ */
+#include "cli/table.h"
+
+#include <string.h>
+
+void nt__table_add(nt__table *table, const char *text) {
+    nt__words_add(&table->cells, nt__arena_strdup(&table->arena, text));
+}
+
+static size_t width_of_column(const nt__table *table, size_t columns, size_t column) {
+    size_t widest = 0;
+    for (size_t i = column; i < table->cells.count; i += columns) {
+        size_t width = strlen(table->cells.items[i]);
+        if (width > widest) widest = width;
+    }
+    return widest;
+}
+
+/* Cells after the last one that has text are left out, so that no line ends in spaces. */
+static void print_row(const char *const *cells, const size_t *widths, size_t columns, FILE *out) {
+    size_t last = columns;
+    while (last > 0 && !*cells[last - 1]) last--;
+    for (size_t i = 0; i < last; i++) {
+        bool is_last = i + 1 == last;
+        fprintf(out, "%s%-*s", "  ", is_last ? 0 : (int)widths[i], cells[i]);
+    }
+    fputc('\n', out);
+}
+
+bool nt__table_print(nt__table *table, size_t columns, FILE *out) {
+    size_t widths[NT__TABLE_COLUMNS] = {0};
+    bool good = !table->cells.failed;
+    for (size_t i = 0; i < columns; i++) widths[i] = width_of_column(table, columns, i);
+    for (size_t i = 0; good && i + columns <= table->cells.count; i += columns)
+        print_row(&table->cells.items[i], widths, columns, out);
+    nt__words_free(&table->cells);
+    nt__arena_free(&table->arena);
+    return good;
+}

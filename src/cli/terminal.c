@@ -1,0 +1,219 @@
+/* What a person sees of a run. The progress line is drawn over itself on a terminal only, at most ten times a second;
+ * everything that counts is in the results.
+ * Not here: what is measured.
+ */
+#include "cli/terminal.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sys/ioctl.h>
+
+#include "base/base.h"
+
+enum { LINE_SIZE = 256, USUAL_COLUMNS = 80 };
+static const double least_pause = 0.1;
+
+void nt__terminal_open(nt__terminal *terminal, FILE *results, FILE *notices, bool live, bool quiet) {
+    *terminal = (nt__terminal){.results = results, .notices = notices, .live = live && !quiet, .quiet = quiet};
+    pthread_mutex_init(&terminal->lock, NULL);
+}
+
+/* ---- the progress line ------------------------------------------------------------------------------------------ */
+
+/* Call with the lock held. Spaces erase on every terminal. */
+static void erase(nt__terminal *terminal) {
+    if (terminal->shown) fprintf(terminal->notices, "\r%*s\r", terminal->shown, "");
+    fflush(terminal->notices);
+    terminal->shown = 0;
+    terminal->drawn = 0;
+}
+
+void nt__terminal_close(nt__terminal *terminal) {
+    erase(terminal);
+    pthread_mutex_destroy(&terminal->lock);
+}
+
+/* A line that fills the last column could wrap, and the next one would not be drawn over it. */
+static int usable_columns(FILE *notices) {
+    struct winsize size;
+    int file = fileno(notices);
+    bool known = file >= 0 && ioctl(file, TIOCGWINSZ, &size) == 0 && size.ws_col > 1;
+    return (known ? size.ws_col : USUAL_COLUMNS) - 1;
+}
+
+static void draw(nt__terminal *terminal, const char *line) {
+    int columns = usable_columns(terminal->notices), length = (int)strlen(line);
+    if (length > columns) length = columns;
+    int left_over = terminal->shown > length ? terminal->shown - length : 0;
+    fprintf(terminal->notices, "\r%.*s%*s", length, line, left_over, "");
+    fflush(terminal->notices);
+    terminal->shown = length + left_over;
+    terminal->drawn = nt__seconds();
+}
+
+/* Formats behind what `line` holds already; what does not fit is cut. */
+static NT__PRINTF(2, 3) void append(char line[LINE_SIZE], const char *format, ...) {
+    size_t length = strlen(line);
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(line + length, LINE_SIZE - length, format, arguments);
+    va_end(arguments);
+}
+
+static void append_duration(char line[LINE_SIZE], double seconds) {
+    int64_t whole = seconds < 1e9 ? llround(seconds) : 1000000000;
+    if (whole < 60)
+        append(line, "%" PRId64 " s", whole);
+    else if (whole < 3600)
+        append(line, "%" PRId64 " min %02" PRId64 " s", whole / 60, whole % 60);
+    else
+        append(line, "%" PRId64 " h %02" PRId64 " min", whole / 3600, whole / 60 % 60);
+}
+
+/* Steps a second since the first one, which is left out because it may have waited for a compile. */
+static void append_pace(nt__terminal *terminal, const nt_event *event, char line[LINE_SIZE]) {
+    if (!terminal->has_pace) {
+        terminal->has_pace = true;
+        terminal->first_step = event->step;
+        terminal->first_seconds = event->seconds;
+    }
+    double seconds = event->seconds - terminal->first_seconds;
+    int64_t steps = event->step - terminal->first_step;
+    if (steps <= 0 || seconds <= 0) return;
+    double pace = (double)steps / seconds;
+    append(line, "  %.*f steps/s  ", pace < 10 ? 2 : 0, pace);
+    if (event->steps < event->step) return;
+    append_duration(line, (double)(event->steps - event->step) / pace);
+    append(line, " left");
+}
+
+static void describe_step(nt__terminal *terminal, const nt_event *event, char line[LINE_SIZE]) {
+    append(line, "epoch %" PRId64 "/%" PRId64 "  step %" PRId64, event->epoch, event->max_epochs, event->step);
+    if (event->steps > 0) append(line, "/%" PRId64, event->steps);
+    append(line, "  loss %.4g", event->loss);
+    append_pace(terminal, event, line);
+}
+
+static void describe_evaluation(const nt_event *event, char line[LINE_SIZE]) {
+    append(line, "evaluating %s  batch %" PRId64 "/%" PRId64, event->split ? event->split : "", event->batch,
+           event->batches);
+}
+
+static void progress(nt__terminal *terminal, const nt_event *event) {
+    char line[LINE_SIZE] = "";
+    if (!terminal->live || nt__seconds() - terminal->drawn < least_pause) return;
+    if (event->kind == NT_EVENT_STEP)
+        describe_step(terminal, event, line);
+    else
+        describe_evaluation(event, line);
+    draw(terminal, line);
+}
+
+/* ---- results ---------------------------------------------------------------------------------------------------- */
+
+enum { NUMBER_SIZE = 32, NARROWEST = 10 };
+
+/* Four decimals where they show the value, more digits for small and large ones. */
+static const char *number_text(double value, char out[NUMBER_SIZE]) {
+    double size = fabs(value);
+    const char *format = size != 0 && size < 1e-2 ? "%.3e" : size < 1e5 ? "%.4f" : "%.6g";
+    snprintf(out, NUMBER_SIZE, format, value);
+    return out;
+}
+
+/* A column is as wide as its name, and wide enough for a number. */
+static int width_of(const char *name) {
+    size_t length = strlen(name);
+    return length > NARROWEST ? (int)length : NARROWEST;
+}
+
+/* "val accuracy"; a metric that has the split in its name already keeps it. */
+static void column_name(const nt_value *value, char out[LINE_SIZE]) {
+    bool is_named = strncmp(value->name, "val_", 4) == 0 || strncmp(value->name, "val ", 4) == 0;
+    snprintf(out, LINE_SIZE, "%s%s", is_named ? "" : "val ", value->name);
+}
+
+static void print_header(nt__terminal *terminal, const nt_event *event) {
+    char name[LINE_SIZE];
+    fprintf(terminal->results, "epoch  %*s", width_of("train loss"), "train loss");
+    for (size_t i = 0; i < event->value_count; i++) {
+        column_name(&event->values[i], name);
+        fprintf(terminal->results, "  %*s", width_of(name), name);
+    }
+    fprintf(terminal->results, "  seconds\n");
+}
+
+static void print_row(nt__terminal *terminal, const nt_event *event) {
+    char name[LINE_SIZE], number[NUMBER_SIZE];
+    fprintf(terminal->results, "%5" PRId64 "  %*s", event->epoch, width_of("train loss"),
+            number_text(event->loss, number));
+    for (size_t i = 0; i < event->value_count; i++) {
+        column_name(&event->values[i], name);
+        fprintf(terminal->results, "  %*s", width_of(name), number_text(event->values[i].value, number));
+    }
+    fprintf(terminal->results, "  %7.2f\n", event->seconds);
+}
+
+static void epoch(nt__terminal *terminal, const nt_event *event) {
+    erase(terminal);
+    if (!terminal->has_header) print_header(terminal, event);
+    terminal->has_header = true;
+    print_row(terminal, event);
+    fflush(terminal->results);
+}
+
+/* "test accuracy"; "test_loss" has the split in its name already. */
+void nt__terminal_results(nt__terminal *terminal, const char *split, const nt_results *results) {
+    char number[NUMBER_SIZE];
+    size_t length = strlen(split);
+    for (size_t i = 0; i < results->count; i++) {
+        const nt_value *value = &results->values[i];
+        bool is_named = strncmp(value->name, split, length) == 0 && value->name[length] == '_';
+        number_text(value->value, number);
+        nt__terminal_line(terminal, "%s%s%s %s", is_named ? "" : split, is_named ? "" : " ", value->name, number);
+    }
+}
+
+void nt__terminal_line(nt__terminal *terminal, const char *format, ...) {
+    va_list arguments;
+    pthread_mutex_lock(&terminal->lock);
+    erase(terminal);
+    va_start(arguments, format);
+    vfprintf(terminal->results, format, arguments);
+    va_end(arguments);
+    fputc('\n', terminal->results);
+    fflush(terminal->results);
+    pthread_mutex_unlock(&terminal->lock);
+}
+
+/* ---- events and notices ----------------------------------------------------------------------------------------- */
+
+static void setup(nt__terminal *terminal, const nt_event *event) {
+    if (terminal->quiet || !event->text || !*event->text) return;
+    erase(terminal);
+    bool ends_line = event->text[strlen(event->text) - 1] == '\n';
+    fprintf(terminal->notices, "%s%s", event->text, ends_line ? "" : "\n");
+}
+
+void nt__terminal_event(const nt_event *event, void *context) {
+    static void (*const shows[])(nt__terminal *, const nt_event *) = {
+        [NT_EVENT_SETUP] = setup,
+        [NT_EVENT_STEP] = progress,
+        [NT_EVENT_EVALUATING] = progress,
+        [NT_EVENT_EPOCH] = epoch,
+    };
+    nt__terminal *terminal = context;
+    pthread_mutex_lock(&terminal->lock);
+    shows[event->kind](terminal, event);
+    pthread_mutex_unlock(&terminal->lock);
+}
+
+void nt__terminal_notice(const char *line, void *context) {
+    nt__terminal *terminal = context;
+    pthread_mutex_lock(&terminal->lock);
+    erase(terminal);
+    fprintf(terminal->notices, "nitro: %s\n", line);
+    pthread_mutex_unlock(&terminal->lock);
+}

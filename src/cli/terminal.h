@@ -1,0 +1,37 @@
+/* What a person sees of a run: a progress line, a table of epochs, results. */
+#ifndef NT_CLI_TERMINAL_H
+#define NT_CLI_TERMINAL_H
+
+#include <pthread.h>
+#include <stdio.h>
+
+#include "nitro/run.h"
+
+typedef struct nt__terminal {
+    FILE *results; /* the table and the metrics */
+    FILE *notices; /* the progress line, what was set up, notices */
+    bool live;     /* `notices` is a terminal: there is a progress line */
+    bool quiet;    /* no progress, nothing about the setup */
+
+    pthread_mutex_t lock; /* notices come from any thread */
+    int shown;            /* characters of the progress line that stand on the terminal */
+    double drawn;         /* when it was drawn last */
+    bool has_pace;        /* the first step was seen: */
+    int64_t first_step;
+    double first_seconds;
+    bool has_header; /* the table's */
+} nt__terminal;
+
+void nt__terminal_open(nt__terminal *terminal, FILE *results, FILE *notices, bool live, bool quiet);
+/* Erases the progress line. */
+void nt__terminal_close(nt__terminal *terminal);
+
+/* An nt_event_function and an nt_notice_function; the context is the terminal. */
+void nt__terminal_event(const nt_event *event, void *terminal);
+void nt__terminal_notice(const char *line, void *terminal);
+/* One line a metric: "test accuracy 0.8803". */
+void nt__terminal_results(nt__terminal *terminal, const char *split, const nt_results *results);
+/* Any other line among the results. */
+void nt__terminal_line(nt__terminal *terminal, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+#endif

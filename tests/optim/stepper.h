@@ -1,0 +1,122 @@
+/* An optimizer program of some groups, run step by step with its parameters and states fed back.
+ * Not here: the gradients' accumulation, which is the run's. Include after cmocka.
+ */
+#ifndef NT_TESTS_OPTIM_STEPPER_H
+#define NT_TESTS_OPTIM_STEPPER_H
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../graph/traced.h"
+#include "optim/optim.h"
+
+enum { STEPPER_GROUPS = 2 };
+
+/* The arrays of a group. CLIPPED is what the rule saw as its gradient. */
+enum { PARAMETERS, GRADIENT, RATE, CLIPPED, STATE, GROUP_ARRAYS = STATE + NT__MAX_STATES };
+
+typedef struct stepper {
+    size_t group_count;
+    nt_rule rules[STEPPER_GROUPS];
+    nt__group groups[STEPPER_GROUPS];
+    nt_array *arrays[STEPPER_GROUPS * GROUP_ARRAYS]; /* an input's index is its array's number */
+    nt__result results[STEPPER_GROUPS * GROUP_ARRAYS];
+    int takers[STEPPER_GROUPS * GROUP_ARRAYS]; /* the array that a result becomes */
+    size_t result_count;
+    traced program;
+} stepper;
+
+static inline nt_array **stepper_array(stepper *s, size_t group, int what) {
+    return &s->arrays[group * GROUP_ARRAYS + (size_t)what];
+}
+
+static inline nt_tensor stepper_input(stepper *s, size_t group, int what, nt__type type, double start) {
+    nt_array *array = *stepper_array(s, group, what) = nt_array_new(type.dtype, type.shape);
+    assert_non_null(array);
+    for (int64_t i = 0; i < nt_shape_elements(type.shape); i++) nt_array_set(array, i, start);
+    return traced_input((int)group * GROUP_ARRAYS + what, type);
+}
+
+static inline void stepper_result(stepper *s, size_t group, int what, nt_tensor value) {
+    s->takers[s->result_count] = (int)group * GROUP_ARRAYS + what;
+    s->results[s->result_count++] = (nt__result){"result", value, {0}};
+}
+
+static inline void stepper_update(stepper *s, size_t group, nt_tensor gradient) {
+    const nt_rule *rule = &s->rules[group];
+    nt_tensor states[NT__MAX_STATES], next[NT__MAX_STATES];
+    nt__type type = nt__group_type(&s->groups[group]);
+    nt_tensor x = stepper_input(s, group, PARAMETERS, type, 0);
+    nt_tensor eta = stepper_input(s, group, RATE, (nt__type){type.dtype, {0}}, 0);
+    for (int i = 0; i < rule->kind->state_count; i++) {
+        const nt__state *state = &rule->kind->states[i];
+        states[i] = stepper_input(s, group, STATE + i, nt__state_type(state, &s->groups[group]),
+                                  nt__state_start(state, rule));
+    }
+    stepper_result(s, group, PARAMETERS, nt__rule_apply(rule, x, gradient, eta, states, next));
+    stepper_result(s, group, CLIPPED, gradient);
+    for (int i = 0; i < rule->kind->state_count; i++) stepper_result(s, group, STATE + i, next[i]);
+}
+
+/* The groups and rules of `s` are set. What is traced is the optimizer program of a run. */
+static inline void stepper_trace(stepper *s, double clip) {
+    nt_tensor gradients[STEPPER_GROUPS];
+    for (size_t g = 0; g < s->group_count; g++)
+        gradients[g] = stepper_input(s, g, GRADIENT, nt__group_type(&s->groups[g]), 0);
+    nt__clip_by_global_norm(gradients, s->group_count, clip);
+    for (size_t g = 0; g < s->group_count; g++) stepper_update(s, g, gradients[g]);
+    assert_ok(nt__trace_status(nt__trace_current()));
+}
+
+static inline void stepper_compile(stepper *s, double clip) {
+    nt__graph *graph = nt__trace_begin();
+    assert_non_null(graph);
+    stepper_trace(s, clip);
+    s->program = traced_compile(traced_engine(), s->results, s->result_count);
+    nt__trace_end(graph);
+}
+
+/* A stepper of one group of `length` elements. */
+static inline stepper stepper_of_one(nt_rule rule, nt_dtype dtype, int64_t length) {
+    return (stepper){.group_count = 1, .rules = {rule}, .groups = {{"default", dtype, length}}};
+}
+
+/* Sets the elements of an array from `values`. */
+static inline void stepper_set(stepper *s, size_t group, int what, const double *values) {
+    nt_array *array = *stepper_array(s, group, what);
+    for (int64_t i = 0; i < nt_shape_elements(array->shape); i++) nt_array_set(array, i, values[i]);
+}
+
+static inline double stepper_get(stepper *s, size_t group, int what, int64_t index) {
+    return nt_array_get(*stepper_array(s, group, what), index);
+}
+
+static inline void stepper_step(stepper *s) {
+    nt_array *outputs[STEPPER_GROUPS * GROUP_ARRAYS];
+    traced_run(&s->program, s->arrays, outputs);
+    for (size_t i = 0; i < s->result_count; i++) {
+        nt_array_free(s->arrays[s->takers[i]]);
+        s->arrays[s->takers[i]] = outputs[i];
+    }
+}
+
+static inline void stepper_free(stepper *s) {
+    for (size_t i = 0; i < STEPPER_GROUPS * GROUP_ARRAYS; i++) nt_array_free(s->arrays[i]);
+    traced_free(&s->program);
+}
+
+/* Setup and teardown of a group of tests. The second also checks that the tests left nothing behind. */
+static inline int open_engine(void **state) {
+    (void)state;
+    return traced_engine() ? 0 : -1;
+}
+
+static inline int close_engine(void **state) {
+    (void)state;
+    assert_ok(nt__engine_close());
+    if (nt__memory().live) print_error("%zu blocks of host memory were not freed\n", nt__memory().live);
+    return nt__memory().live ? -1 : 0;
+}
+
+#endif

@@ -1,0 +1,438 @@
+/* src/optim: the rules and the clip against trusted trajectories, parameters and states after every step, f32 and f64;
+ * and what the optimizer program's text holds. Rule numbers (F, L) are those of the reference's description.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "../graph/golden.h"
+#include "stepper.h"
+
+/* ---- reading ---------------------------------------------------------------------------------------------------- */
+
+static const json_t *member(const json_t *object, const char *key) {
+    const json_t *found = json_object_get(object, key);
+    if (!found) fail_msg("no '%s'", key);
+    return found;
+}
+
+static const json_t *find_case(const json_t *document, const char *name) {
+    const json_t *json;
+    size_t index;
+    json_array_foreach(json_object_get(document, "cases"), index, json)
+        if (strcmp(json_string_value(json_object_get(json, "name")), name) == 0) return json;
+    fail_msg("no case '%s'", name);
+    return NULL;
+}
+
+static nt_rule rule_of(const char *name, const json_t *settings) {
+    nt_adam_options options = {.beta1 = json_number_value(json_array_get(json_object_get(settings, "beta"), 0)),
+                               .beta2 = json_number_value(json_array_get(json_object_get(settings, "beta"), 1)),
+                               .epsilon = json_number_value(json_object_get(settings, "epsilon"))};
+    if (strcmp(name, "Descent") == 0) return nt_sgd();
+    if (strcmp(name, "Adam") == 0) return nt_adam_with(options);
+    if (strcmp(name, "RAdam") != 0) fail_msg("no rule '%s'", name);
+    return nt_radam_with(options);
+}
+
+/* ---- comparing -------------------------------------------------------------------------------------------------- */
+
+/* Elements first, first + stride, ... of a case's array `key`, as rows of `width` a step. */
+typedef struct expectation {
+    const char *key;
+    size_t width, first, stride;
+} expectation;
+
+static size_t count_wrong(const json_t *c, nt_dtype dtype, size_t step, expectation e, const nt_array *got) {
+    const char *precision = nt_dtype_name(dtype);
+    const json_t *numbers = member(member(c, precision), e.key);
+    const json_t *tolerance = member(member(member(c, "tolerance"), e.key), precision);
+    double relative = json_number_value(member(tolerance, "rtol")),
+           absolute = json_number_value(member(tolerance, "atol"));
+    size_t wrong = 0, count = (size_t)nt_shape_elements(got->shape);
+    for (size_t i = 0; i < count; i++) {
+        double element = nt_array_get(got, (int64_t)i);
+        double expected = golden_element(numbers, step * e.width + e.first + i * e.stride);
+        if (golden_close(element, expected, relative, absolute)) continue;
+        print_error("%s %s, step %zu: %s[%zu] is %.17g, expected %.17g within %g relative + %g\n", precision,
+                    json_string_value(member(c, "name")), step + 1, e.key, i, element, expected, relative, absolute);
+        wrong++;
+    }
+    return wrong;
+}
+
+/* ---- one rule (F1, F4, F6) -------------------------------------------------------------------------------------- */
+
+enum { SIZE = 10 };
+
+static void take_row(const json_t *list, size_t row, size_t width, double *out) {
+    for (size_t i = 0; i < width; i++) out[i] = golden_element(list, row * width + i);
+}
+
+/* The file's names of the states: the powers of both betas are its pair bt. */
+static expectation expected_state(const char *name) {
+    if (strcmp(name, "power1") == 0) return (expectation){"bt", 2, 0, 1};
+    if (strcmp(name, "power2") == 0) return (expectation){"bt", 2, 1, 1};
+    if (strcmp(name, "t") == 0) return (expectation){"t", 1, 0, 1};
+    return (expectation){name, SIZE, 0, 1};
+}
+
+static size_t compare_step(const json_t *c, nt_dtype dtype, size_t step, stepper *s) {
+    size_t wrong = count_wrong(c, dtype, step, (expectation){"x", SIZE, 0, 1}, *stepper_array(s, 0, PARAMETERS));
+    const struct nt_rule_kind *kind = s->rules[0].kind;
+    for (int i = 0; i < kind->state_count; i++)
+        wrong += count_wrong(c, dtype, step, expected_state(kind->states[i].name), *stepper_array(s, 0, STATE + i));
+    return wrong;
+}
+
+static size_t run_rule_case(const json_t *document, const json_t *c, nt_dtype dtype) {
+    const json_t *sequence = member(document, json_string_value(member(c, "sequence")));
+    const json_t *settings = json_array_get(member(c, "chain"), 0);
+    assert_int_equal(json_array_size(member(c, "chain")), 1);
+    stepper s = stepper_of_one(rule_of(json_string_value(member(settings, "rule")), settings), dtype, SIZE);
+    stepper_compile(&s, 0);
+    double row[SIZE], eta = json_number_value(member(settings, "eta"));
+    take_row(member(sequence, "x0"), 0, SIZE, row);
+    stepper_set(&s, 0, PARAMETERS, row);
+    stepper_set(&s, 0, RATE, &eta);
+    size_t wrong = 0, steps = (size_t)json_integer_value(member(c, "steps"));
+    assert_true(steps >= 12);
+    for (size_t step = 0; step < steps; step++) {
+        take_row(member(sequence, "gradients"), step, SIZE, row);
+        stepper_set(&s, 0, GRADIENT, row);
+        stepper_step(&s);
+        wrong += compare_step(c, dtype, step, &s);
+    }
+    stepper_free(&s);
+    return wrong;
+}
+
+static const nt_dtype precisions[] = {NT_F32, NT_F64};
+
+static void run_rule_cases(const char *const *names) {
+    json_t *document = golden_read("optim/reference_rules.json");
+    size_t wrong = 0;
+    for (; *names; names++)
+        for (int i = 0; i < 2; i++) wrong += run_rule_case(document, find_case(document, *names), precisions[i]);
+    json_decref(document);
+    assert_int_equal(wrong, 0);
+}
+
+static void sgd_follows_f1(void **state) {
+    (void)state;
+    run_rule_cases((const char *const[]){"descent/default", "descent/quarter", NULL});
+}
+
+static void adam_follows_f4(void **state) {
+    (void)state;
+    run_rule_cases((const char *const[]){"adam/default", "adam/fast", NULL});
+}
+
+static void radam_follows_f6(void **state) {
+    (void)state;
+    run_rule_cases((const char *const[]){"radam/default", "radam/beta2_0.9", NULL});
+}
+
+/* ---- groups, rates and the clip (L16, L20, L51 to L53) ---------------------------------------------------------- */
+
+/* The layout of a case's groups, and where each leaf lies in the file's own vectors. */
+typedef struct composition {
+    nt__layout layout;
+    int64_t offsets[SIZE];
+} composition;
+
+static bool holds(const json_t *list, const char *text) {
+    const json_t *item;
+    size_t index;
+    json_array_foreach(list, index, item) if (strcmp(json_string_value(item), text) == 0) return true;
+    return false;
+}
+
+static const char *group_of_leaf(const json_t *c, const char *leaf) {
+    const json_t *group;
+    size_t index;
+    json_array_foreach(member(c, "groups"), index, group)
+        if (holds(member(group, "leaves"), leaf)) return json_string_value(member(group, "name"));
+    fail_msg("'%s' is in no group", leaf);
+    return NULL;
+}
+
+static composition composition_of(const json_t *document, const json_t *c, nt_dtype dtype) {
+    composition built;
+    nt__leaf leaves[SIZE];
+    const char *names[SIZE];
+    const json_t *json;
+    size_t index;
+    json_array_foreach(member(document, "layout"), index, json) {
+        const char *name = json_string_value(member(json, "leaf"));
+        leaves[index] = (nt__leaf){.path = name, .type = {dtype, golden_shape_of(member(json, "shape"))}};
+        names[index] = group_of_leaf(c, name);
+        built.offsets[index] = json_integer_value(member(json, "offset"));
+    }
+    assert_ok(nt__layout_build(leaves, json_array_size(member(document, "layout")), names, &built.layout));
+    return built;
+}
+
+static void start_parameters(const composition *of, const json_t *x0, stepper *s) {
+    for (size_t i = 0; i < of->layout.row_count; i++) {
+        const nt__row *row = &of->layout.rows[i];
+        for (int64_t j = 0; j < row->length; j++)
+            nt_array_set(*stepper_array(s, (size_t)row->group, PARAMETERS), row->offset + j,
+                         golden_element(x0, (size_t)(of->offsets[i] + j)));
+    }
+}
+
+static const char *with_group(const char *kind, const char *group) {
+    static char key[64];
+    snprintf(key, sizeof key, "%s.%s", kind, group);
+    return key;
+}
+
+/* The file's accumulated gradients and rates of a step. */
+static void set_step(stepper *s, const json_t *numbers, size_t step) {
+    double row[SIZE];
+    for (size_t g = 0; g < s->group_count; g++) {
+        size_t width = (size_t)s->groups[g].length;
+        take_row(member(numbers, with_group("accumulated", s->groups[g].name)), step, width, row);
+        stepper_set(s, g, GRADIENT, row);
+        double eta = golden_element(member(numbers, "eta"), step * s->group_count + g);
+        stepper_set(s, g, RATE, &eta);
+    }
+}
+
+/* The rule's gradient is the accumulated one times the file's scale; the very same one where that is 1. */
+static size_t count_wrong_clips(stepper *s, const json_t *c, nt_dtype dtype, size_t step) {
+    const char *precision = nt_dtype_name(dtype);
+    double scale = golden_element(member(member(c, precision), "scale"), step);
+    double tolerance = dtype == NT_F32 ? 4e-6 : 1e-12;
+    size_t wrong = 0;
+    for (size_t g = 0; g < s->group_count; g++) {
+        for (int64_t i = 0; i < s->groups[g].length; i++) {
+            double got = stepper_get(s, g, CLIPPED, i), expected = stepper_get(s, g, GRADIENT, i) * scale;
+            if (golden_close(got, expected, scale == 1 ? 0 : tolerance, 0)) continue;
+            print_error("%s %s, step %zu: clipped gradient %lld is %.17g, expected %.17g\n", precision,
+                        json_string_value(member(c, "name")), step + 1, (long long)i, got, expected);
+            wrong++;
+        }
+    }
+    return wrong;
+}
+
+static size_t run_composition(const json_t *document, const char *name, nt_dtype dtype) {
+    const json_t *c = find_case(document, name), *numbers = member(c, nt_dtype_name(dtype));
+    composition of = composition_of(document, c, dtype);
+    stepper s = {.group_count = of.layout.group_count};
+    assert_int_equal(s.group_count, json_array_size(member(c, "groups")));
+    for (size_t g = 0; g < s.group_count; g++) {
+        const json_t *group = json_array_get(member(c, "groups"), g);
+        s.groups[g] = of.layout.groups[g];
+        assert_string_equal(s.groups[g].name, json_string_value(member(group, "name")));
+        s.rules[g] = rule_of(json_string_value(member(group, "rule")), group);
+    }
+    stepper_compile(&s, json_number_value(member(c, "clip_global_norm")));
+    start_parameters(&of, member(member(document, "sequence"), "x0"), &s);
+    size_t wrong = 0, steps = (size_t)json_integer_value(member(c, "steps"));
+    assert_true(steps >= 5);
+    for (size_t step = 0; step < steps; step++) {
+        set_step(&s, numbers, step);
+        stepper_step(&s);
+        wrong += count_wrong_clips(&s, c, dtype, step);
+        for (size_t g = 0; g < s.group_count; g++) {
+            expectation x = {with_group("x", s.groups[g].name), (size_t)s.groups[g].length, 0, 1};
+            wrong += count_wrong(c, dtype, step, x, *stepper_array(&s, g, PARAMETERS));
+        }
+    }
+    stepper_free(&s);
+    nt__layout_free(&of.layout);
+    return wrong;
+}
+
+static void run_compositions(const char *const *names) {
+    json_t *document = golden_read("optim/composition.json");
+    size_t wrong = 0;
+    for (; *names; names++)
+        for (int i = 0; i < 2; i++) wrong += run_composition(document, *names, precisions[i]);
+    json_decref(document);
+    assert_int_equal(wrong, 0);
+}
+
+static void the_global_norm_is_clipped_l51_l53(void **state) {
+    (void)state;
+    run_compositions((const char *const[]){"clip_active_adam", "clip_inactive_adam", NULL});
+}
+
+static void accumulated_gradients_are_clipped_once_l51(void **state) {
+    (void)state;
+    run_compositions((const char *const[]){"accumulate4_adam", "accumulate3_radam_clip", NULL});
+}
+
+static void each_group_has_its_own_rate_and_state_l20(void **state) {
+    (void)state;
+    run_compositions((const char *const[]){"two_groups_ratio", NULL});
+}
+
+/* L53: nothing is divided by a norm of zero. */
+static void a_zero_gradient_moves_nothing(void **state) {
+    (void)state;
+    stepper s = stepper_of_one(nt_sgd(), NT_F32, 2);
+    stepper_compile(&s, 1);
+    stepper_set(&s, 0, PARAMETERS, (double[]){0.5, -3});
+    stepper_set(&s, 0, GRADIENT, (double[]){0, -0.0});
+    stepper_set(&s, 0, RATE, (double[]){0.25});
+    stepper_step(&s);
+    assert_true(stepper_get(&s, 0, PARAMETERS, 0) == 0.5 && stepper_get(&s, 0, PARAMETERS, 1) == -3);
+    stepper_free(&s);
+}
+
+static void a_nan_gradient_is_not_clipped_away(void **state) {
+    (void)state;
+    stepper s = stepper_of_one(nt_sgd(), NT_F32, 2);
+    stepper_compile(&s, 1);
+    stepper_set(&s, 0, GRADIENT, (double[]){NAN, 1});
+    stepper_step(&s);
+    assert_true(isnan(stepper_get(&s, 0, PARAMETERS, 0)) && isnan(stepper_get(&s, 0, PARAMETERS, 1)));
+    stepper_free(&s);
+}
+
+/* L51: one norm over all groups, also when their element types differ: 3, 4 and 12 have the norm 13. */
+static void groups_of_other_types_share_the_norm(void **state) {
+    (void)state;
+    static const nt_dtype types[][2] = {{NT_F32, NT_F64}, {NT_F64, NT_F32}, {NT_F16, NT_F32}, {NT_BF16, NT_BF16}};
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+        stepper s = {.group_count = 2,
+                     .rules = {nt_sgd(), nt_sgd()},
+                     .groups = {{"default", types[i][0], 2}, {"other", types[i][1], 1}}};
+        stepper_compile(&s, 6.5);
+        stepper_set(&s, 0, GRADIENT, (double[]){3, -4});
+        stepper_set(&s, 1, GRADIENT, (double[]){12});
+        stepper_step(&s);
+        assert_true(stepper_get(&s, 0, CLIPPED, 0) == 1.5 && stepper_get(&s, 0, CLIPPED, 1) == -2);
+        assert_true(stepper_get(&s, 1, CLIPPED, 0) == 6);
+        stepper_free(&s);
+    }
+}
+
+/* ---- parameters of 16 bits -------------------------------------------------------------------------------------- */
+
+/* The first step of Adam and RAdam in f32: eta for a gradient that is not zero, nothing for one that is. L19: the
+ * parameters keep their type. */
+static void sixteen_bit_parameters_are_updated_in_f32(void **state) {
+    (void)state;
+    static const nt_dtype types[] = {NT_F16, NT_BF16};
+    for (int i = 0; i < 4; i++) {
+        stepper s = stepper_of_one(i / 2 ? nt_radam() : nt_adam(), types[i % 2], 3);
+        stepper_compile(&s, 0);
+        stepper_set(&s, 0, PARAMETERS, (double[]){1, 1, 1});
+        stepper_set(&s, 0, GRADIENT, (double[]){0, 1, -1});
+        stepper_set(&s, 0, RATE, (double[]){0.25});
+        stepper_step(&s);
+        assert_int_equal((*stepper_array(&s, 0, PARAMETERS))->dtype, types[i % 2]);
+        assert_true(stepper_get(&s, 0, PARAMETERS, 0) == 1);
+        assert_true(stepper_get(&s, 0, PARAMETERS, 1) == 0.75);
+        assert_true(stepper_get(&s, 0, PARAMETERS, 2) == 1.25);
+        assert_true(stepper_get(&s, 0, STATE + 1, 1) == (double)(1 - 0.999f));
+        stepper_free(&s);
+    }
+}
+
+/* ---- the program's text ----------------------------------------------------------------------------------------- */
+
+static nt__printed print_optimizer(nt_rule rule, double clip) {
+    stepper s = stepper_of_one(rule, NT_F32, SIZE);
+    nt__printed printed;
+    nt__graph *graph = nt__trace_begin();
+    assert_non_null(graph);
+    stepper_trace(&s, clip);
+    assert_ok(nt__print("optimizer", s.results, s.result_count, &printed));
+    nt__trace_end(graph);
+    stepper_free(&s);
+    return printed;
+}
+
+static bool same_optimizer(nt_rule rule, double clip, nt_rule other_rule, double other_clip) {
+    nt__printed first = print_optimizer(rule, clip), second = print_optimizer(other_rule, other_clip);
+    bool same = strcmp(first.text.data, second.text.data) == 0;
+    nt__printed_free(&first);
+    nt__printed_free(&second);
+    return same;
+}
+
+static void no_threshold_emits_nothing_l52(void **state) {
+    (void)state;
+    nt__printed printed = print_optimizer(nt_sgd(), 0);
+    assert_null(strstr(printed.text.data, "sqrt"));
+    assert_null(strstr(printed.text.data, "constant"));
+    nt__printed_free(&printed);
+    assert_true(same_optimizer(nt_adam(), 0, nt_adam(), -1));
+    assert_true(same_optimizer(nt_adam(), 0, nt_adam(), NAN));
+}
+
+static void a_threshold_is_a_constant_of_the_text_l54(void **state) {
+    (void)state;
+    assert_false(same_optimizer(nt_adam(), 0, nt_adam(), 1));
+    assert_false(same_optimizer(nt_adam(), 1, nt_adam(), 2));
+    assert_true(same_optimizer(nt_adam(), 1, nt_adam(), 1));
+}
+
+static void the_constants_of_a_rule_are_in_the_text(void **state) {
+    (void)state;
+    assert_true(same_optimizer(nt_adam(), 0, nt_adam(.beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8), 0));
+    assert_false(same_optimizer(nt_adam(), 0, nt_adam(.beta1 = 0.8), 0));
+    assert_false(same_optimizer(nt_adam(), 0, nt_adam(.beta2 = 0.9), 0));
+    assert_false(same_optimizer(nt_adam(), 0, nt_adam(.epsilon = 1e-6), 0));
+    assert_false(same_optimizer(nt_adam(), 0, nt_radam(), 0));
+}
+
+/* The rate, the states and the step are arguments, each once. L21: none of them is a constant. */
+static void rates_and_states_are_arguments(void **state) {
+    (void)state;
+    nt__printed printed = print_optimizer(nt_radam(), 0);
+    bool seen[GROUP_ARRAYS] = {false};
+    assert_int_equal(printed.argument_count, 8);
+    for (size_t i = 0; i < printed.argument_count; i++) seen[printed.arguments[i].index] = true;
+    assert_true(seen[PARAMETERS] && seen[GRADIENT] && seen[RATE]);
+    for (int i = 0; i < 5; i++) assert_true(seen[STATE + i]);
+    nt__printed_free(&printed);
+}
+
+/* ---- names ------------------------------------------------------------------------------------------------------ */
+
+static void the_default_rule_is_radam(void **state) {
+    (void)state;
+    nt_rule rule = nt__rule_resolve((nt_rule){0});
+    nt__text text = {0};
+    nt__rule_print(&rule, &text);
+    assert_string_equal(text.data, "RAdam(beta1 0.9, beta2 0.999, epsilon 1e-08)");
+    nt__text_free(&text);
+    assert_string_equal(nt_rule_name((nt_rule){0}), "RAdam");
+    assert_string_equal(nt_rule_name(nt_adam()), "Adam");
+    assert_string_equal(nt_rule_name(nt_sgd()), "SGD");
+    rule = nt__rule_resolve(nt_sgd());
+    nt__rule_print(&rule, &text);
+    assert_string_equal(text.data, "SGD()");
+    nt__text_free(&text);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sgd_follows_f1),
+        cmocka_unit_test(adam_follows_f4),
+        cmocka_unit_test(radam_follows_f6),
+        cmocka_unit_test(the_global_norm_is_clipped_l51_l53),
+        cmocka_unit_test(accumulated_gradients_are_clipped_once_l51),
+        cmocka_unit_test(each_group_has_its_own_rate_and_state_l20),
+        cmocka_unit_test(a_zero_gradient_moves_nothing),
+        cmocka_unit_test(a_nan_gradient_is_not_clipped_away),
+        cmocka_unit_test(groups_of_other_types_share_the_norm),
+        cmocka_unit_test(sixteen_bit_parameters_are_updated_in_f32),
+        cmocka_unit_test(no_threshold_emits_nothing_l52),
+        cmocka_unit_test(a_threshold_is_a_constant_of_the_text_l54),
+        cmocka_unit_test(the_constants_of_a_rule_are_in_the_text),
+        cmocka_unit_test(rates_and_states_are_arguments),
+        cmocka_unit_test(the_default_rule_is_radam),
+    };
+    return cmocka_run_group_tests(tests, open_engine, close_engine);
+}

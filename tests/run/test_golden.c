@@ -1,0 +1,180 @@
+/* Whole runs that trusted implementations made: losses step by step and final parameters. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <jansson.h>
+
+#include "toy.h"
+
+static json_t *golden; /* the run under test */
+
+static json_t *read_golden(const char *name) {
+    char path[SCRATCH_PATH];
+    snprintf(path, sizeof path, "%s/golden/train/%s.json", getenv("NT_TESTS"), name);
+    json_error_t error;
+    json_t *whole = json_load_file(path, 0, &error);
+    if (!whole) fail_msg("%s: %s", path, error.text);
+    return whole;
+}
+
+/* All batches one after another as one array. */
+static nt_array *joined(const char *field, nt_dtype dtype) {
+    json_t *batches = json_object_get(golden, "batches");
+    size_t count = json_array_size(batches);
+    nt_shape shape = {0};
+    json_t *first = json_object_get(json_object_get(json_array_get(batches, 0), field), "shape");
+    for (size_t i = 0; i < json_array_size(first); i++)
+        shape.dims[shape.rank++] = json_integer_value(json_array_get(first, i));
+    shape.dims[0] *= (int64_t)count;
+    nt_array *array = nt_array_new(dtype, shape);
+    int64_t at = 0;
+    for (size_t b = 0; b < count; b++) {
+        json_t *data = json_object_get(json_object_get(json_array_get(batches, b), field), "data");
+        for (size_t i = 0; i < json_array_size(data); i++)
+            nt_array_set(array, at++, json_number_value(json_array_get(data, i)));
+    }
+    return array;
+}
+
+#define PERCEPTRON(FIELD, DEVICE, GRAPH_CONST)             \
+    GRAPH_CONST(int, hidden, 0, "hidden units")            \
+    GRAPH_CONST(int, classes, 0, "classes")                \
+    GRAPH_CONST(bool, relu, false, "relu instead of tanh") \
+    FIELD(int, batch, 0, "samples in a micro-batch")       \
+    FIELD(bool, radam, false, "RAdam instead of Adam")
+NT_EXPERIMENT(Perceptron, PERCEPTRON)
+
+static nt_status build_data(const Perceptron *e, nt_data *data) {
+    nt_split(data, "train", .batch = e->batch);
+    nt_split_field(data, "train", "x", joined("x", NT_F32));
+    nt_split_field(data, "train", "y", joined("y", NT_I32));
+    return nt_data_status(data);
+}
+
+static nt_tensor forward(const Perceptron_view *e, nt_model *m, nt_batch *batch) {
+    nt_tensor h = nt_dense(m, e->relu ? "hidden" : "h", nt_field(batch, "x"), e->hidden);
+    return nt_dense(m, e->relu ? "logits" : "o", e->relu ? nt_relu(h) : nt_tanh(h), e->classes);
+}
+
+static nt_tensor loss(const Perceptron_view *e, nt_tensor logits, nt_batch *batch) {
+    (void)e;
+    return nt_cross_entropy(logits, nt_field(batch, "y"));
+}
+
+static nt_rule optimizer(const Perceptron *e) {
+    return e->radam ? nt_radam() : nt_adam();
+}
+
+NT_DEFINE(Perceptron, PERCEPTRON, .build_data = build_data, .forward = forward, .loss = loss, .optimizer = optimizer);
+
+/* The golden files separate path components by slashes, nitro by dots. */
+static void load_initial(nt_run *run, const char *name) {
+    char path[SCRATCH_PATH], names[16][64];
+    snprintf(path, sizeof path, "%s/golden/train/%s.initial.safetensors", getenv("NT_TESTS"), name);
+    nt__safetensors file;
+    assert_ok(nt__safetensors_read(path, &file));
+    nt__named_array arrays[16];
+    for (size_t i = 0; i < file.count; i++) {
+        snprintf(names[i], sizeof names[i], "%s", file.arrays[i].name);
+        *strchr(names[i], '/') = '.';
+        arrays[i] = file.arrays[i];
+        arrays[i].name = names[i];
+    }
+    assert_ok(nt__safetensors_write(scratch("initial.safetensors"), arrays, file.count, NULL, 0));
+    nt__safetensors_free(&file);
+    assert_ok(nt_run_load(run, scratch("initial.safetensors")));
+}
+
+static double tolerance(const char *kind) {
+    return json_number_value(json_object_get(json_object_get(json_object_get(golden, "tolerance"), kind), "atol"));
+}
+
+static void compare_final(nt_run *run, const char *name) {
+    char path[SCRATCH_PATH];
+    snprintf(path, sizeof path, "%s/golden/train/%s.final_f32.safetensors", getenv("NT_TESTS"), name);
+    nt__safetensors file;
+    assert_ok(nt__safetensors_read(path, &file));
+    assert_int_equal(file.count, 4);
+    for (size_t i = 0; i < file.count; i++) {
+        char dotted[64];
+        snprintf(dotted, sizeof dotted, "%s", file.arrays[i].name);
+        *strchr(dotted, '/') = '.';
+        nt_array *ours = nt_run_parameter(run, dotted);
+        assert_non_null(ours);
+        assert_true(nt_shape_equal(ours->shape, file.arrays[i].type.shape));
+        for (int64_t j = 0; j < nt_shape_elements(ours->shape); j++) {
+            double difference = nt_array_get(ours, j) - ((const float *)file.arrays[i].data)[j];
+            if (!(fabs(difference) <= tolerance("parameters_f32")))
+                fail_msg("%s[%d] differs by %g", dotted, (int)j, difference);
+        }
+        nt_array_free(ours);
+    }
+    nt__safetensors_free(&file);
+}
+
+static void compare_losses(const heard *h) {
+    json_t *losses = json_object_get(json_object_get(golden, "loss"), "f64");
+    assert_int_equal(h->count, json_array_size(losses));
+    for (size_t i = 0; i < h->count; i++) {
+        double difference = h->losses[i] - json_number_value(json_array_get(losses, i));
+        if (!(fabs(difference) <= tolerance("loss_f32"))) fail_msg("loss of step %zu differs by %g", i + 1, difference);
+    }
+}
+
+static void reproduce(const char *name, Perceptron e) {
+    static heard h;
+    memset(&h, 0, sizeof h);
+    golden = read_golden(name);
+    int64_t accum = json_integer_value(json_object_get(golden, "accum"));
+    double rate = json_number_value(json_object_get(json_object_get(golden, "optimizer"), "eta"));
+    nt_run_options options = quiet_options(&h);
+    options.accum = (nt_maybe_int){true, accum};
+    options.learning_rate = (nt_maybe_double){true, rate};
+    options.max_epochs = (nt_maybe_int){true, 1000};
+    options.max_steps = (nt_maybe_int){true, json_integer_value(json_object_get(golden, "steps_run"))};
+    nt_run *run;
+    assert_ok(nt_run_new(Perceptron_experiment(), &e, &options, &run));
+    load_initial(run, name);
+    assert_ok(nt_train(run));
+    if (accum == 1) compare_losses(&h); /* a step's event has the loss of its closing micro-batch only (LP-52) */
+    compare_final(run, name);
+    nt_run_free(run);
+    json_decref(golden);
+}
+
+static void iris_adam(void **state) {
+    (void)state;
+    reproduce("mlp_iris_adam", (Perceptron){.hidden = 16, .classes = 3, .relu = true, .batch = 32});
+}
+
+static void digits_radam(void **state) {
+    (void)state;
+    reproduce("mlp_digits_radam", (Perceptron){.hidden = 12, .classes = 10, .batch = 16, .radam = true});
+}
+
+static void digits_merged(void **state) {
+    (void)state;
+    reproduce("mlp_digits_merged", (Perceptron){.hidden = 12, .classes = 10, .batch = 16});
+}
+
+static void digits_accumulated(void **state) {
+    (void)state;
+    reproduce("mlp_digits_accum4", (Perceptron){.hidden = 12, .classes = 10, .batch = 4});
+}
+
+static int tear_down(void **state) {
+    int failed = shut_down(state);
+    return scratch_remove(state) || failed;
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(iris_adam),
+        cmocka_unit_test(digits_radam),
+        cmocka_unit_test(digits_merged),
+        cmocka_unit_test(digits_accumulated),
+    };
+    return cmocka_run_group_tests(tests, scratch_make, tear_down);
+}

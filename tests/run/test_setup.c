@@ -1,0 +1,265 @@
+/* Setup: what is refused with which message (setup-and-cache.md 3.6), the val_loss that stands for missing metrics, and
+ * short memory at every point. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "toy.h"
+
+static nt_experiment changed; /* Toy with other hooks or fields */
+
+static nt_experiment *toy(void) {
+    changed = *Toy_experiment();
+    return &changed;
+}
+
+static void refuse_at(const nt_experiment *experiment, const Toy *e, nt_run_options options, const char *part,
+                      int line) {
+    nt_run *run = (nt_run *)&changed;
+    nt_status status = nt_run_new(experiment, e, &options, &run);
+    assert_fails_at(status, status, part, line);
+    if (status == NT_OK) fail_msg("line %d: accepted", line);
+    assert_null(run);
+    assert_int_equal(nt__engine_counts_now().all_buffers.live_count, 0);
+}
+#define refuse(experiment, e, options, part) refuse_at(experiment, e, options, part, __LINE__)
+
+/* ---- settings: E-3, E-5, E-6
+ * -------------------------------------------------------------------------------------------- */
+
+static void settings_are_checked(void **state) {
+    (void)state;
+    Toy e = Toy_defaults();
+    nt_run_options o = quiet_options(NULL);
+    o.accum = (nt_maybe_int){true, 0};
+    refuse(toy(), &e, o, "accum is 0; a step has at least 1 micro-batch");
+    o = quiet_options(NULL);
+    o.learning_rate = (nt_maybe_double){true, 0};
+    refuse(toy(), &e, o, "learning_rate is 0");
+    o.learning_rate = (nt_maybe_double){true, NAN};
+    refuse(toy(), &e, o, "learning_rate is nan");
+    o = quiet_options(NULL);
+    o.gradient_clip_norm = (nt_maybe_double){true, INFINITY};
+    refuse(toy(), &e, o, "gradient_clip_norm is inf");
+    o = quiet_options(NULL);
+    o.max_epochs = (nt_maybe_int){true, -1};
+    refuse(toy(), &e, o, "max_epochs is -1");
+    o = quiet_options(NULL);
+    o.max_steps = (nt_maybe_int){true, -3};
+    refuse(toy(), &e, o, "max_steps is -3");
+    o = quiet_options(NULL);
+    o.seed = (nt_maybe_int){true, -1};
+    refuse(toy(), &e, o, "seed is -1");
+    assert_int_equal(nt_run_new(NULL, &e, &o, (nt_run *[]){NULL}), NT_INVALID);
+}
+
+/* ---- hooks
+ * --------------------------------------------------------------------------------------------------------------- */
+
+static nt_tensor scalar_forward(const void *view, nt_model *m, nt_batch *batch) {
+    (void)view;
+    return nt_mean(nt_dense(m, "d", nt_field(batch, "x"), 3));
+}
+
+static nt_tensor bare_forward(const void *view, nt_model *m, nt_batch *batch) {
+    (void)view;
+    (void)m;
+    return nt_field(batch, "x");
+}
+
+static nt_tensor mistyped_field(const void *view, nt_model *m, nt_batch *batch) {
+    (void)view;
+    return nt_dense(m, "d", nt_field(batch, "image"), 3);
+}
+
+static nt_tensor twice(const void *view, nt_model *m, nt_batch *batch) {
+    (void)view;
+    return nt_add(nt_dense(m, "d", nt_field(batch, "x"), 2), nt_dense(m, "d", nt_field(batch, "x"), 2));
+}
+
+static nt_tensor kept_tensor;
+static nt_tensor keeps_a_tensor(const void *view, nt_model *m, nt_batch *batch) {
+    (void)view;
+    nt_tensor x = nt_dense(m, "d", nt_field(batch, "x"), 2);
+    if (!kept_tensor.trace) kept_tensor = x;
+    return nt_add(x, kept_tensor);
+}
+
+static nt_tensor wide_loss(const void *view, nt_tensor outputs, nt_batch *batch) {
+    (void)view;
+    (void)batch;
+    return outputs;
+}
+
+static void hooks_are_checked(void **state) {
+    (void)state;
+    Toy e = Toy_defaults();
+    nt_run_options o = quiet_options(NULL);
+    toy()->hooks.build_data = NULL;
+    refuse(&changed, &e, o, "build_data");
+    toy()->hooks.forward = NULL;
+    refuse(&changed, &e, o, "forward");
+    toy()->hooks.loss = NULL;
+    refuse(&changed, &e, o, "has a split 'train' but no loss hook");
+    toy()->hooks.forward = scalar_forward;
+    changed.hooks.loss = wide_loss;
+    refuse(&changed, &e, o, "axis 0 of the outputs must be the 16 samples of the batch");
+    toy()->hooks.loss = wide_loss;
+    refuse(&changed, &e, o, "loss: must be a floating scalar, got f32[16,2]; nt_mean or nt_sum makes one");
+    toy()->hooks.forward = bare_forward;
+    refuse(&changed, &e, o, "the model has no parameters"); /* E-15 */
+    toy()->hooks.forward = mistyped_field;
+    refuse(&changed, &e, o, "the batch has no field 'image'; its fields are: x, label, number");
+    assert_non_null(strstr(nt_error_message(), "test_setup.c:"));
+    assert_non_null(strstr(nt_error_message(), "in mistyped_field"));
+    toy()->hooks.forward = twice;
+    refuse(&changed, &e, o, "'d.weight' was declared at ");
+    toy()->hooks.forward = keeps_a_tensor;
+    refuse(&changed, &e, o, "the tensor belongs to an earlier trace");
+}
+
+/* ---- data: E-10, E-26, labels
+ * --------------------------------------------------------------------------------------------- */
+
+static nt_status fails_to_build(const void *e, nt_data *data) {
+    (void)e;
+    nt_split(data, "train", .batch = 4);
+    return nt_split_field(data, "train", "x", nt_idx_read("/nowhere", "images"));
+}
+
+static nt_status short_last_batch(const void *fields, nt_data *data) {
+    const Toy *e = fields;
+    nt_split(data, "train", .batch = 48);
+    nt_split_field(data, "train", "x", toy_points(e->rows, false));
+    nt_split_field(data, "train", "label", toy_labels(e->rows, 0));
+    return NT_OK;
+}
+
+static void data_is_checked(void **state) {
+    (void)state;
+    Toy e = Toy_defaults();
+    nt_run_options o = quiet_options(NULL);
+    o.accum = (nt_maybe_int){true, 3};
+    refuse(toy(), &e, o, "split 'train' has 8 batches, which accum 3 does not divide"); /* B36 */
+    assert_non_null(strstr(nt_error_message(), "The nearest numbers of batches that work are 6 and 9"));
+    o = quiet_options(NULL);
+    toy()->hooks.build_data = fails_to_build;
+    refuse(&changed, &e, o, "/nowhere");
+    toy()->hooks.build_data = short_last_batch;
+    refuse(&changed, &e, o, "split 'train' has 128 rows and batches of 48, so its last batch is short");
+    e.bad_label = 7;
+    refuse(toy(), &e, o, "row 5");
+    assert_non_null(strstr(nt_error_message(), "7"));
+    assert_non_null(strstr(nt_error_message(), "toy.h:"));
+}
+
+/* ---- what can be asked later: S-71
+ * -------------------------------------------------------------------------------------------- */
+
+static nt_status only_val(const void *fields, nt_data *data) {
+    return toy_split(fields, data, "val", 20, false);
+}
+
+static void a_handle_without_train_evaluates(void **state) {
+    (void)state;
+    Toy e = Toy_defaults();
+    nt_run_options o = quiet_options(NULL);
+    toy()->hooks.build_data = only_val;
+    nt_run *run;
+    assert_ok(nt_run_new(&changed, &e, &o, &run));
+    assert_fails(nt_train(run), NT_INVALID, "no split 'train' (its splits: val)");
+    assert_fails(nt_evaluate(run, "test", NULL), NT_NOT_FOUND, "has no split 'test'; its splits are: val");
+    nt_results results;
+    assert_ok(nt_validate(run, &results));
+    assert_int_equal(results.count, 2);
+    double first = results.values[0].value;
+    assert_ok(nt_validate(run, &results)); /* EV-9 */
+    assert_true(results.values[0].value == first);
+    nt_run_free(run);
+}
+
+/* ---- val_loss: H-12 with B67
+ * -------------------------------------------------------------------------------------------------- */
+
+static nt_status three_rows(const void *e, nt_data *data) {
+    (void)e;
+    nt_split(data, "val", .batch = 2);
+    nt_split_field(data, "val", "x", nt_array_from(NT_F32, nt_dims(3, 1), (const float[]){10, 10, 9}));
+    return nt_data_status(data);
+}
+
+static nt_tensor identity(const void *view, nt_model *m, nt_batch *batch) {
+    (void)view;
+    return nt_mul(nt_field(batch, "x"), nt_parameter(m, "one", nt_dims(1), .init = nt_ones()));
+}
+
+static nt_tensor mean_loss(const void *view, nt_tensor outputs, nt_batch *batch) {
+    (void)view;
+    (void)batch;
+    return nt_mean(outputs);
+}
+
+static void val_loss_weighs_samples(void **state) {
+    (void)state;
+    Toy e = Toy_defaults();
+    nt_run_options o = quiet_options(NULL);
+    toy()->hooks = (nt_hooks){.build_data = three_rows, .forward = identity, .loss = mean_loss};
+    nt_run *run;
+    assert_ok(nt_run_new(&changed, &e, &o, &run));
+    nt_results results;
+    assert_ok(nt_validate(run, &results));
+    assert_int_equal(results.count, 1);
+    assert_string_equal(results.values[0].name, "val_loss");
+    assert_true(fabs(results.values[0].value - 29.0 / 3) < 1e-6);
+    nt_run_free(run);
+}
+
+/* ---- short memory
+ * ---------------------------------------------------------------------------------------------------------------- */
+
+static nt_status make_and_step(void) {
+    Toy e = Toy_defaults();
+    nt_run_options o = quiet_options(NULL);
+    nt_run *run;
+    e.rows = 32; /* two steps, and no batch is staged that nobody takes */
+    e.val_rows = 20;
+    nt_status status = nt_run_new(Toy_experiment(), &e, &o, &run);
+    if (status != NT_OK) return status;
+    status = nt_train(run);
+    nt_run_free(run);
+    return status;
+}
+
+/* Every allocation of setup and of two steps fails in turn: an error each time, nothing alive afterwards. The toy's own
+ * arrays come from the same allocator. */
+static void every_allocation_may_fail(void **state) {
+    (void)state;
+    assert_ok(make_and_step());
+    size_t live = nt__memory().live, failures = 0;
+    for (size_t n = 1;; n++) {
+        size_t before = nt__memory().total;
+        nt__memory_fail_at(n);
+        nt_status status = make_and_step();
+        bool reached = nt__memory().total - before >= n;
+        nt__memory_fail_at(0);
+        if (nt__memory().live != live) fail_msg("allocation %zu: %zu blocks, %zu before", n, nt__memory().live, live);
+        if (nt__engine_counts_now().all_buffers.live_count != 0) fail_msg("allocation %zu: a buffer is alive", n);
+        if (!reached) break;
+        if (status == NT_OK) fail_msg("allocation %zu failed and nobody noticed", n);
+        if (status != NT_OUT_OF_MEMORY)
+            fail_msg("allocation %zu: %s: %s", n, nt_status_name(status), nt_error_message());
+        failures++;
+    }
+    assert_true(failures > 100);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(settings_are_checked),    cmocka_unit_test(hooks_are_checked),
+        cmocka_unit_test(data_is_checked),         cmocka_unit_test(a_handle_without_train_evaluates),
+        cmocka_unit_test(val_loss_weighs_samples), cmocka_unit_test(every_allocation_may_fail),
+    };
+    return cmocka_run_group_tests(tests, NULL, shut_down);
+}
