@@ -214,6 +214,6 @@ void nt__terminal_notice(const char *line, void *context) {
     nt__terminal *terminal = context;
     pthread_mutex_lock(&terminal->lock);
     erase(terminal);
-    fprintf(terminal->notices, "nitro: %s\n", line);
+    fprintf(terminal->notices, "%s\n", line);
     pthread_mutex_unlock(&terminal->lock);
 }

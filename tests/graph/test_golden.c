@@ -471,11 +471,6 @@ static void every_gradient_rule_was_checked(void **state) {
             fail_msg("the gradient of '%s' has no golden case and no central differences", nt__operations[op].name);
 }
 
-static int close_engine(void **state) {
-    (void)state;
-    return nt__engine_close() == NT_OK ? 0 : -1;
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(elementwise_f32),
@@ -493,5 +488,5 @@ int main(void) {
         cmocka_unit_test(central_differences),
         cmocka_unit_test(every_gradient_rule_was_checked),
     };
-    return cmocka_run_group_tests(tests, NULL, close_engine);
+    return cmocka_run_group_tests(tests, NULL, traced_close_engine);
 }

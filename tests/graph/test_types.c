@@ -247,11 +247,6 @@ static void nan_is_not_lost(void **state) {
     for (size_t i = 0; i < 8; i++) nt_array_free(arrays[i]);
 }
 
-static int close_engine(void **state) {
-    (void)state;
-    return nt__engine_close() == NT_OK ? 0 : -1;
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_type_computes),
@@ -260,5 +255,5 @@ int main(void) {
         cmocka_unit_test(labels_do_not_wrap),
         cmocka_unit_test(nan_is_not_lost),
     };
-    return cmocka_run_group_tests(tests, NULL, close_engine);
+    return cmocka_run_group_tests(tests, NULL, traced_close_engine);
 }

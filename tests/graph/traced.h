@@ -29,6 +29,12 @@ static inline nt__engine *traced_engine(void) {
     return engine;
 }
 
+/* The teardown of a group: fails when a buffer or an executable was left. */
+static inline int traced_close_engine(void **state) {
+    (void)state;
+    return nt__engine_close() == NT_OK ? 0 : -1;
+}
+
 /* A tensor that stands for array number `index`. */
 static inline nt_tensor traced_input(int index, nt__type type) {
     char name[32];

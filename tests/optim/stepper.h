@@ -51,8 +51,8 @@ static inline void stepper_update(stepper *s, size_t group, nt_tensor gradient) 
     nt_tensor eta = stepper_input(s, group, RATE, (nt__type){type.dtype, {0}}, 0);
     for (int i = 0; i < rule->kind->state_count; i++) {
         const nt__state *state = &rule->kind->states[i];
-        states[i] = stepper_input(s, group, STATE + i, nt__state_type(state, &s->groups[group]),
-                                  nt__state_start(state, rule));
+        states[i] =
+            stepper_input(s, group, STATE + i, nt__state_type(state, &s->groups[group]), nt__state_start(state, rule));
     }
     stepper_result(s, group, PARAMETERS, nt__rule_apply(rule, x, gradient, eta, states, next));
     stepper_result(s, group, CLIPPED, gradient);

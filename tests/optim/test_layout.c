@@ -1,5 +1,5 @@
-/* src/optim: the flat layout, its order and offsets, what it refuses, and the round trip through the engine. Rule numbers
- * (L) are those of the reference's description.
+/* src/optim: the flat layout, its order and offsets, what it refuses, and the round trip through the engine. Rule
+ * numbers (L) are those of the reference's description.
  */
 #include <setjmp.h>
 #include <stdarg.h>

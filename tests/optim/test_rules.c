@@ -22,8 +22,8 @@ static const json_t *member(const json_t *object, const char *key) {
 static const json_t *find_case(const json_t *document, const char *name) {
     const json_t *json;
     size_t index;
-    json_array_foreach(json_object_get(document, "cases"), index, json)
-        if (strcmp(json_string_value(json_object_get(json, "name")), name) == 0) return json;
+    json_array_foreach(json_object_get(document, "cases"), index,
+                       json) if (strcmp(json_string_value(json_object_get(json, "name")), name) == 0) return json;
     fail_msg("no case '%s'", name);
     return NULL;
 }
@@ -154,8 +154,8 @@ static bool holds(const json_t *list, const char *text) {
 static const char *group_of_leaf(const json_t *c, const char *leaf) {
     const json_t *group;
     size_t index;
-    json_array_foreach(member(c, "groups"), index, group)
-        if (holds(member(group, "leaves"), leaf)) return json_string_value(member(group, "name"));
+    json_array_foreach(member(c, "groups"), index,
+                       group) if (holds(member(group, "leaves"), leaf)) return json_string_value(member(group, "name"));
     fail_msg("'%s' is in no group", leaf);
     return NULL;
 }

@@ -1,0 +1,74 @@
+/* The commands of nitro, and what they share. */
+#ifndef NT_CLI_CLI_H
+#define NT_CLI_CLI_H
+
+#include "cli/arguments.h"
+#include "cli/terminal.h"
+
+typedef enum nt__exit_code {
+    NT__EXIT_DONE = 0,
+    NT__EXIT_FAILED = 1,
+    NT__EXIT_WRONG_USE = 2,    /* an unknown command or flag, a missing file, a value of the wrong type */
+    NT__EXIT_INTERRUPTED = 130 /* by SIGINT or SIGTERM */
+} nt__exit_code;
+
+typedef struct nt__command {
+    const char *name;
+    nt__command_bit bit;
+    const char *operands; /* "FILE.c [MORE.c ...] [flags]" */
+    const char *summary;  /* one line */
+    const char *manual;   /* what it does, in whole sentences */
+    nt__exit_code (*run)(const nt__arguments *arguments);
+} nt__command;
+
+/* NULL beyond the last, NULL when there is none of that name. */
+const nt__command *nt__command_at(size_t index);
+const nt__command *nt__command_find(const char *name);
+
+nt__exit_code nt__train_command(const nt__arguments *arguments);
+nt__exit_code nt__evaluate_command(const nt__arguments *arguments);
+nt__exit_code nt__help_command(const nt__arguments *arguments);
+nt__exit_code nt__devices_command(const nt__arguments *arguments);
+
+/* Prints "nitro: " and the thread's message, and returns `code`. */
+nt__exit_code nt__report(nt__exit_code code);
+/* The same with a code that fits the status. */
+nt__exit_code nt__report_status(nt_status status);
+
+/* ---- the manual ------------------------------------------------------------------------------------------------- */
+
+void nt__print_usage(FILE *out);
+/* False: memory was short. */
+bool nt__print_manual(FILE *out);
+bool nt__print_command_manual(const nt__command *command, FILE *out);
+/* The fields of an experiment and the run keywords with the defaults that it gives them. */
+bool nt__print_experiment(const nt_experiment *experiment, FILE *out);
+
+/* ---- from a command line to a run ------------------------------------------------------------------------------- */
+
+/* Compiles and loads the files of the arguments. */
+nt__exit_code nt__load_files(const nt__arguments *arguments, const nt__settings *settings, const char *command);
+
+typedef struct nt__session {
+    const nt__arguments *arguments;
+    nt__settings settings;
+    const nt_experiment *experiment;
+    void *fields;
+    nt_run *run;
+    nt__terminal terminal;
+    bool has_terminal, engine_used;
+    nt_notice_function notices_before;
+} nt__session;
+
+/* Everything up to a run that is ready to use. The session is to be closed also when this fails. */
+nt__exit_code nt__session_open(const nt__arguments *arguments, const char *command, bool no_log, nt__session *out);
+/* Frees everything, writes the counters when they were asked for, and returns `code`, or another one when closing
+ * failed. */
+nt__exit_code nt__session_close(nt__session *session, nt__exit_code code);
+/* Path of the parameters of a run; NULL when memory is short. The caller frees it. */
+char *nt__session_weights(const nt__session *session);
+
+/* The first SIGINT or SIGTERM asks the run to stop, the second ends the process. */
+void nt__stop_on_signals(void);
+
+#endif

@@ -1,0 +1,56 @@
+/* nitro devices: which engine a run would use, on what, with which allocator.
+ * Not here: choosing the plugin.
+ */
+#include "cli/cli.h"
+
+#include <dlfcn.h>
+
+#include "cli/table.h"
+#include "xla/xla.h"
+
+/* The command is linked with tcmalloc where it can be, and the plugin calls the allocator of its process. */
+static const char *allocator_name(void) {
+    return dlsym(RTLD_DEFAULT, "tc_version") ? "tcmalloc" : "the C library's";
+}
+
+static NT__PRINTF(3, 4) void add_row(nt__table *table, const char *name, const char *format, ...) {
+    nt__text value = {0};
+    va_list arguments;
+    va_start(arguments, format);
+    nt__text_addv(&value, format, arguments);
+    va_end(arguments);
+    nt__table_add(table, name);
+    nt__table_add(table, value.data);
+    nt__text_free(&value);
+}
+
+static bool print_engine(const nt__engine *engine) {
+    const nt__engine_facts *facts = nt__engine_facts_of(engine);
+    bool knows_stablehlo = facts->stablehlo_version && facts->stablehlo_version[0];
+    nt__table table = {0};
+    add_row(&table, "plugin", "%s", facts->plugin_path);
+    add_row(&table, "PJRT API", "%d.%d", facts->api_major, facts->api_minor);
+    add_row(&table, "platform", "%s (%s)", facts->platform, facts->platform_version);
+    add_row(&table, "StableHLO", "%s", knows_stablehlo ? facts->stablehlo_version : "the plugin does not say");
+    for (int i = 0; i < facts->device_count; i++)
+        add_row(&table, i ? "" : "devices", "%s", nt__device_text(engine, i));
+    add_row(&table, "allocator", "%s", allocator_name());
+    return nt__table_print(&table, 2, stdout);
+}
+
+static nt__exit_code show_devices(void) {
+    nt__engine *engine;
+    nt_status status = nt__engine_open(1, &engine);
+    if (status != NT_OK) return nt__report_status(status);
+    nt__exit_code code = print_engine(engine) ? NT__EXIT_DONE : nt__report(NT__EXIT_FAILED);
+    return nt__engine_close() == NT_OK ? code : nt__report(NT__EXIT_FAILED);
+}
+
+nt__exit_code nt__devices_command(const nt__arguments *arguments) {
+    nt__settings settings;
+    bool flags_known = nt__arguments_settings(arguments, &settings) == NT_OK &&
+                       nt__arguments_fields(arguments, NULL, NULL) == NT_OK;
+    if (flags_known && arguments->files.count == 0) return show_devices();
+    if (flags_known) nt__fail(NT_INVALID, "nitro devices takes no file, and '%s' was given", arguments->files.items[0]);
+    return nt__report(NT__EXIT_WRONG_USE);
+}

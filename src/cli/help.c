@@ -1,0 +1,37 @@
+/* nitro help: the manual, or the fields of the experiments in files.
+ * Not here: the texts (manual.c).
+ */
+#include "cli/cli.h"
+
+#include <string.h>
+
+static nt__exit_code printed(bool complete) {
+    return complete ? NT__EXIT_DONE : nt__report(NT__EXIT_FAILED);
+}
+
+static nt__exit_code print_experiments(const nt__arguments *arguments, const char *name) {
+    const nt_experiment *experiment;
+    bool complete = true;
+    size_t shown = 0;
+    for (size_t i = 0; (experiment = nt_experiment_at(i)); i++) {
+        if (name && strcmp(experiment->name, name) != 0) continue;
+        if (shown++) putchar('\n');
+        complete = nt__print_experiment(experiment, stdout) && complete;
+    }
+    if (shown) return printed(complete);
+    nt__fail(NT_INVALID, "'%s' has no experiment%s%s", arguments->files.items[0], name ? " of the name " : "",
+             name ? name : ": declare one with NT_EXPERIMENT and define it with NT_DEFINE");
+    return nt__report(NT__EXIT_WRONG_USE);
+}
+
+nt__exit_code nt__help_command(const nt__arguments *arguments) {
+    nt__settings settings;
+    bool flags_known = nt__arguments_settings(arguments, &settings) == NT_OK &&
+                       nt__arguments_fields(arguments, NULL, NULL) == NT_OK;
+    if (!flags_known) return nt__report(NT__EXIT_WRONG_USE);
+    if (arguments->files.count == 0) return printed(nt__print_manual(stdout));
+    const nt__command *command = nt__command_find(arguments->files.items[0]);
+    if (command) return printed(nt__print_command_manual(command, stdout));
+    nt__exit_code code = nt__load_files(arguments, &settings, "help");
+    return code == NT__EXIT_DONE ? print_experiments(arguments, settings.experiment) : code;
+}

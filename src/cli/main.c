@@ -1,0 +1,122 @@
+/* The nitro command: which command is meant, and how it ended.
+ * Not here: the commands themselves, one file each.
+ */
+#include "cli/cli.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/base.h"
+#include "cli/closest.h"
+
+/* ---- the commands ----------------------------------------------------------------------------------------------- */
+
+static const nt__command commands[] = {
+    {"train", NT__TRAIN, "FILE.c [MORE.c ...] [flags]", "train an experiment",
+     "Compiles the files (only when one of them, or a header they use, has changed), trains the experiment in them, prints\n"
+     "a line for each epoch, evaluates the split 'test' when there is one, and saves the parameters, also after Ctrl-C.\n"
+     "Results go to standard output, progress and notices to standard error.",
+     nt__train_command},
+    {"evaluate", NT__EVALUATE, "FILE.c [MORE.c ...] [flags]", "metrics of a split with saved parameters",
+     "Evaluates one split with parameters from a file and prints its metrics. Fields that shape the model (GraphConst)\n"
+     "must have the values that the parameters were trained with. Flags that only matter in training are accepted, so\n"
+     "that a command line can be used again.",
+     nt__evaluate_command},
+    {"help", NT__HELP, "[COMMAND | FILE.c [MORE.c ...]]", "this manual, a command, or the fields of an experiment",
+     "Without operands the manual. With a command, its part of it. With files, every field of their experiments: flag,\n"
+     "type, default, marker and meaning, and the defaults of the run.",
+     nt__help_command},
+    {"devices", NT__DEVICES, "", "the engine: plugin, versions, devices, allocator",
+     "Opens the engine as a run would and prints what it is.", nt__devices_command},
+};
+
+const nt__command *nt__command_at(size_t index) {
+    return index < sizeof commands / sizeof *commands ? &commands[index] : NULL;
+}
+
+const nt__command *nt__command_find(const char *name) {
+    for (size_t i = 0; nt__command_at(i); i++)
+        if (strcmp(commands[i].name, name) == 0) return &commands[i];
+    return NULL;
+}
+
+/* ---- how a command ended ---------------------------------------------------------------------------------------- */
+
+nt__exit_code nt__report(nt__exit_code code) {
+    fflush(stdout);
+    fprintf(stderr, "nitro: %s\n", nt_error_message());
+    return code;
+}
+
+nt__exit_code nt__report_status(nt_status status) {
+    return nt__report(status == NT_INTERRUPTED ? NT__EXIT_INTERRUPTED : NT__EXIT_FAILED);
+}
+
+/* A full disk shows when the last of the output is written. */
+static nt__exit_code finish_output(nt__exit_code code) {
+    if (fflush(stdout) == 0 && !ferror(stdout)) return code;
+    nt__fail(NT_IO, "cannot write to standard output: %s", strerror(errno));
+    nt__report(NT__EXIT_FAILED);
+    return code == NT__EXIT_DONE ? NT__EXIT_FAILED : code;
+}
+
+/* ---- choosing a command ----------------------------------------------------------------------------------------- */
+
+static nt__exit_code report_unknown_command(const char *name) {
+    nt__words names = {0};
+    nt__text message = {0};
+    const nt__command *command;
+    for (size_t i = 0; (command = nt__command_at(i)); i++) nt__words_add(&names, command->name);
+    nt__text_add(&message, "there is no command '%s'", name);
+    nt__add_closest(&message, name, &names, "nitro ");
+    if (!message.failed) nt__fail(NT_INVALID, "%s; nitro --help lists the commands", message.data);
+    nt__text_free(&message);
+    nt__words_free(&names);
+    return nt__report(NT__EXIT_WRONG_USE);
+}
+
+/* With --help a command shows its manual and, when it has files, their experiments. */
+static nt__exit_code show_help_of(const nt__command *command, nt__arguments *arguments) {
+    if (!nt__print_command_manual(command, stdout)) return nt__report(NT__EXIT_FAILED);
+    return NT__EXIT_DONE;
+}
+
+static bool asks_for_help(const nt__arguments *arguments) {
+    for (size_t i = 0; i < arguments->flag_count; i++)
+        if (strcmp(arguments->flags[i].name, "help") == 0) return true;
+    return false;
+}
+
+static nt__exit_code run_command(const nt__command *command, int count, char *const *words) {
+    nt__arguments arguments;
+    nt__exit_code code = NT__EXIT_WRONG_USE;
+    if (nt__arguments_read(command->bit, count, words, &arguments) != NT_OK)
+        nt__report(code);
+    else if (asks_for_help(&arguments))
+        code = show_help_of(command, &arguments);
+    else
+        code = command->run(&arguments);
+    nt__arguments_free(&arguments);
+    return code;
+}
+
+static nt__exit_code show_version(void) {
+    printf("nitro %s\n", NT__VERSION);
+    return NT__EXIT_DONE;
+}
+
+static nt__exit_code run(int count, char *const *words) {
+    if (count == 0) {
+        nt__print_usage(stderr);
+        return NT__EXIT_WRONG_USE;
+    }
+    bool wants_help = strcmp(words[0], "--help") == 0 || strcmp(words[0], "-h") == 0;
+    if (wants_help) return nt__print_manual(stdout) ? NT__EXIT_DONE : nt__report(NT__EXIT_FAILED);
+    if (strcmp(words[0], "--version") == 0) return show_version();
+    const nt__command *command = nt__command_find(words[0]);
+    return command ? run_command(command, count - 1, words + 1) : report_unknown_command(words[0]);
+}
+
+int main(int count, char **words) {
+    return finish_output(run(count > 0 ? count - 1 : 0, words + 1));
+}

@@ -1,0 +1,211 @@
+/* The manual of the command: usage, commands, flags, environment, files, examples; and the fields of an experiment.
+ * Not here: what the flags do.
+ */
+#include "cli/cli.h"
+
+#include <string.h>
+
+#include "cli/table.h"
+#include "experiment/experiment.h"
+
+/* ---- texts ------------------------------------------------------------------------------------------------------ */
+
+static const char flag_rules[] =
+    "Files stand before flags. A flag is written --name=value or --name value, with dashes or underscores in its name; "
+    "\n--name and --no-name set a bool. Every field of an experiment is a flag; `nitro help FILE.c` lists them. Where a\n"
+    "field has the name of a flag below, the flag below is meant.\n";
+
+static const char *const environment[][2] = {
+    {"NITRO_PLUGIN", "the engine: path of a PJRT plugin"},
+    {"NITRO_PLUGIN_PATH", "folders to look for plugins in, divided by colons; the one with the newest API is used"},
+    {"CC", "the C compiler, with flags if needed; else cc, gcc or clang"},
+    {"XDG_CACHE_HOME", "where compiled experiments are kept, in nitro/experiments (~/.cache)"},
+    {"TF_CPP_MIN_LOG_LEVEL", "messages of the engine itself: 0 all, 1 warnings, 2 errors, 3 fatal ones only"},
+};
+
+static const char *const files[][2] = {
+    {"<run_dir>/parameters.safetensors", "the trained parameters, one array each"},
+    {"<run_dir>/", "the log of the run"},
+    {"~/.cache/nitro/experiments/", "compiled experiments; what was not used for 30 days is deleted"},
+};
+
+static const char *const exit_codes[][2] = {
+    {"0", "done"},
+    {"1", "the run, the build or the engine failed"},
+    {"2", "wrong use: an unknown command or flag, a missing file, a value of the wrong type"},
+    {"130", "interrupted (Ctrl-C): the run ended after its step and was saved; a second Ctrl-C ends at once"},
+};
+
+static const char *const examples[][2] = {
+    {"nitro train fashion.c", "train with the defaults"},
+    {"nitro train fashion.c --hidden=512 --max-epochs=5", "other values of two fields"},
+    {"nitro train model.c layers.c --ldflags=-lm", "two files and a library"},
+    {"nitro evaluate fashion.c --hidden=512 --split=val", "metrics of the saved parameters"},
+    {"nitro help fashion.c", "which fields there are"},
+    {"CC=clang nitro train fashion.c --cflags=-O0", "another compiler, for a debugger"},
+};
+
+/* ---- pieces ----------------------------------------------------------------------------------------------------- */
+
+static bool print_pairs(const char *title, const char *const (*pairs)[2], size_t count, FILE *out) {
+    nt__table table = {0};
+    fprintf(out, "\n%s\n", title);
+    for (size_t i = 0; i < count; i++) {
+        nt__table_add(&table, pairs[i][0]);
+        nt__table_add(&table, pairs[i][1]);
+    }
+    return nt__table_print(&table, 2, out);
+}
+
+#define PRINT_PAIRS(title, pairs, out) print_pairs(title, pairs, sizeof(pairs) / sizeof *(pairs), out)
+
+/* "--max-epochs" from "max_epochs". */
+static void add_flag_cell(nt__table *table, const char *name) {
+    char *dashed = nt__flag_name(&table->arena, name);
+    nt__words_add(&table->cells, dashed ? nt__arena_sprintf(&table->arena, "--%s", dashed) : NULL);
+}
+
+/* The value of a field in a struct, as text in a cell. */
+static void add_value_cell(nt__table *table, const nt_field_info *field, const void *fields, const char *behind) {
+    nt__text text = {0};
+    nt__field_print(field, fields, &text);
+    nt__text_add(&text, "%s", behind);
+    if (text.failed)
+        table->cells.failed = true;
+    else
+        nt__table_add(table, text.data);
+    nt__text_free(&text);
+}
+
+/* A field of the experiment with the same name gives the default. `experiment` NULL: there is none. */
+static void add_default_cell(nt__table *table, const nt__keyword *keyword, const nt_experiment *experiment,
+                             const void *fields) {
+    const nt_field_info *field =
+        experiment && keyword->has_field ? nt__field_find(experiment, keyword->field.name) : NULL;
+    if (field)
+        add_value_cell(table, field, fields, " (the field)");
+    else
+        nt__table_add(table, keyword->field.default_text);
+}
+
+static void add_keyword_row(nt__table *table, const nt__keyword *keyword, const nt_experiment *experiment,
+                            const void *fields) {
+    add_flag_cell(table, keyword->field.name);
+    nt__table_add(table, nt__field_type_name(keyword->field.type));
+    add_default_cell(table, keyword, experiment, fields);
+    nt__table_add(table, keyword->field.doc);
+}
+
+static void add_cells(nt__table *table, const char *const *cells, size_t count) {
+    for (size_t i = 0; i < count; i++) nt__table_add(table, cells[i]);
+}
+
+enum { KEYWORD_COLUMNS = 4, FIELD_COLUMNS = 5 };
+
+static bool is_listed(const nt__keyword *keyword, nt__group group, unsigned commands) {
+    return keyword->group == group && (keyword->commands & commands);
+}
+
+static bool print_group(const char *title, nt__group group, unsigned commands, const nt_experiment *experiment,
+                        const void *fields, FILE *out) {
+    static const char *const header[KEYWORD_COLUMNS] = {"flag", "type", "default", "meaning"};
+    const nt__keyword *keyword;
+    nt__table table = {0};
+    add_cells(&table, header, KEYWORD_COLUMNS);
+    for (size_t i = 0; (keyword = nt__keyword_at(i)); i++)
+        if (is_listed(keyword, group, commands)) add_keyword_row(&table, keyword, experiment, fields);
+    bool is_empty = table.cells.count == KEYWORD_COLUMNS;
+    if (is_empty) table.cells.count = 0;
+    if (!is_empty) fprintf(out, "\n%s\n", title);
+    return nt__table_print(&table, KEYWORD_COLUMNS, out);
+}
+
+static bool print_flags(unsigned commands, FILE *out) {
+    return print_group("flags: the run", NT__GROUP_RUN, commands, NULL, NULL, out) &&
+           print_group("flags: what is written", NT__GROUP_OUTPUT, commands, NULL, NULL, out) &&
+           print_group("flags: compiling the files", NT__GROUP_BUILD, commands, NULL, NULL, out);
+}
+
+/* ---- pages ------------------------------------------------------------------------------------------------------ */
+
+void nt__print_usage(FILE *out) {
+    const nt__command *command;
+    for (size_t i = 0; (command = nt__command_at(i)); i++)
+        fprintf(out, "%s nitro %s%s%s\n", i ? "      " : "usage:", command->name, *command->operands ? " " : "",
+                command->operands);
+    fprintf(out, "       nitro --help | --version\n");
+}
+
+static bool print_summaries(FILE *out) {
+    const nt__command *command;
+    nt__table table = {0};
+    fprintf(out, "\ncommands\n");
+    for (size_t i = 0; (command = nt__command_at(i)); i++) {
+        nt__table_add(&table, command->name);
+        nt__table_add(&table, command->summary);
+    }
+    return nt__table_print(&table, 2, out);
+}
+
+bool nt__print_manual(FILE *out) {
+    fprintf(out, "nitro %s trains models written in C.\n\n", NT__VERSION);
+    nt__print_usage(out);
+    bool complete = print_summaries(out);
+    fprintf(out, "\n%s", flag_rules);
+    return complete && print_flags(~0u, out) && PRINT_PAIRS("environment", environment, out) &&
+           PRINT_PAIRS("files", files, out) && PRINT_PAIRS("exit codes", exit_codes, out) &&
+           PRINT_PAIRS("examples", examples, out);
+}
+
+bool nt__print_command_manual(const nt__command *command, FILE *out) {
+    bool takes_fields = command->bit & (NT__TRAIN | NT__EVALUATE);
+    fprintf(out, "usage: nitro %s%s%s\n\n%s\n", command->name, *command->operands ? " " : "", command->operands,
+            command->manual);
+    if (takes_fields) fprintf(out, "\n%s", flag_rules);
+    return print_flags(command->bit, out);
+}
+
+/* ---- an experiment ---------------------------------------------------------------------------------------------- */
+
+static void add_field_row(nt__table *table, const nt_field_info *field, const void *defaults) {
+    const nt__keyword *keyword = nt__keyword_find(field->name);
+    add_flag_cell(table, field->name);
+    nt__table_add(table, nt__field_type_name(field->type));
+    add_value_cell(table, field, defaults, "");
+    nt__table_add(table, nt__marker_name(field->marker));
+    nt__words_add(&table->cells,
+                  nt__arena_sprintf(&table->arena, "%s%s", field->doc,
+                                    keyword ? keyword->has_field ? " (sets the run's)" : " (the command's own flag)" : ""));
+}
+
+static bool print_fields(const nt_experiment *experiment, const void *defaults, FILE *out) {
+    static const char *const header[FIELD_COLUMNS] = {"flag", "type", "default", "marker", "meaning"};
+    nt__table table = {0};
+    if (experiment->field_count == 0) {
+        fprintf(out, "  no fields\n");
+        return true;
+    }
+    add_cells(&table, header, FIELD_COLUMNS);
+    for (size_t i = 0; i < experiment->field_count; i++) add_field_row(&table, &experiment->fields[i], defaults);
+    return nt__table_print(&table, FIELD_COLUMNS, out);
+}
+
+static bool print_markers(FILE *out) {
+    static const char *const markers[][2] = {
+        {"Host", "host code only; another value compiles nothing"},
+        {"Device", "an input of the programs; another value compiles nothing"},
+        {"GraphConst", "a constant of the programs; another value is another program"},
+    };
+    return PRINT_PAIRS("markers", markers, out);
+}
+
+bool nt__print_experiment(const nt_experiment *experiment, FILE *out) {
+    void *defaults = nt__alloc(1, experiment->size);
+    if (!defaults) return false;
+    experiment->set_defaults(defaults);
+    fprintf(out, "%s (%s)\n\nfields\n", experiment->name, experiment->file);
+    bool complete = print_fields(experiment, defaults, out) && print_markers(out) &&
+                    print_group("flags: the run", NT__GROUP_RUN, NT__TRAIN | NT__EVALUATE, experiment, defaults, out);
+    nt__free(defaults);
+    return complete;
+}

@@ -1,0 +1,121 @@
+/* From a command line to a run: files compiled, an experiment chosen, its fields set, the run made; and back.
+ * Not here: what is done with the run.
+ */
+#include "cli/cli.h"
+
+#include <unistd.h>
+
+#include "cli/build.h"
+#include "xla/xla.h"
+
+/* ---- the experiment --------------------------------------------------------------------------------------------- */
+
+nt__exit_code nt__load_files(const nt__arguments *arguments, const nt__settings *settings, const char *command) {
+    if (nt__arguments_check_files(arguments, command) != NT_OK) return nt__report(NT__EXIT_WRONG_USE);
+    nt__build_request request = {.files = arguments->files.items,
+                                 .file_count = arguments->files.count,
+                                 .cflags = settings->cflags,
+                                 .ldflags = settings->ldflags};
+    return nt__build(&request, NULL) == NT_OK ? NT__EXIT_DONE : nt__report(NT__EXIT_FAILED);
+}
+
+static nt_status fail_with_names(const char *problem, const char *advice) {
+    nt__text names = {0};
+    const nt_experiment *experiment;
+    for (size_t i = 0; (experiment = nt_experiment_at(i)); i++)
+        nt__text_add(&names, "%s%s", i ? ", " : "", experiment->name);
+    nt_status status =
+        names.failed ? NT_OUT_OF_MEMORY : nt__fail(NT_INVALID, "%s: %s. %s", problem, names.data, advice);
+    nt__text_free(&names);
+    return status;
+}
+
+static nt_status choose_experiment(const nt__session *session, const nt_experiment **out) {
+    const char *name = session->settings.experiment;
+    *out = name ? nt_experiment_find(name) : nt_experiment_at(0);
+    if (!nt_experiment_at(0))
+        return nt__fail(NT_INVALID, "'%s' has no experiment: declare one with NT_EXPERIMENT and define it with NT_DEFINE",
+                        session->arguments->files.items[0]);
+    if (!*out) return fail_with_names("the files have no experiment of that name, they have", "Choose one of these");
+    if (!name && nt_experiment_at(1))
+        return fail_with_names("the files have several experiments", "Choose one with --experiment=NAME");
+    return NT_OK;
+}
+
+static nt_status set_fields(nt__session *session) {
+    const nt_experiment *experiment = session->experiment;
+    session->fields = nt__alloc(1, experiment->size);
+    if (!session->fields) return NT_OUT_OF_MEMORY;
+    experiment->set_defaults(session->fields);
+    return nt__arguments_fields(session->arguments, experiment, session->fields);
+}
+
+/* Everything that the user's words decide; what fails here is wrong use. */
+static nt_status apply_arguments(nt__session *session) {
+    nt_status status = choose_experiment(session, &session->experiment);
+    return status == NT_OK ? set_fields(session) : status;
+}
+
+/* ---- the run ---------------------------------------------------------------------------------------------------- */
+
+static void open_terminal(nt__session *session) {
+    bool live = isatty(STDERR_FILENO) == 1;
+    nt__terminal_open(&session->terminal, stdout, stderr, live, session->settings.run.quiet);
+    session->has_terminal = true;
+    session->notices_before = nt_set_notice(nt__terminal_notice, &session->terminal);
+    session->settings.run.on_event = nt__terminal_event;
+    session->settings.run.event_context = &session->terminal;
+}
+
+static void close_terminal(nt__session *session) {
+    if (!session->has_terminal) return;
+    nt_set_notice(session->notices_before, NULL);
+    nt__terminal_close(&session->terminal);
+}
+
+static nt__exit_code open_run(nt__session *session, bool no_log) {
+    session->settings.run.no_log = no_log;
+    session->engine_used = true;
+    nt_status status =
+        nt_run_new(session->experiment, session->fields, &session->settings.run, &session->run);
+    return status == NT_OK ? NT__EXIT_DONE : nt__report_status(status);
+}
+
+nt__exit_code nt__session_open(const nt__arguments *arguments, const char *command, bool no_log, nt__session *out) {
+    *out = (nt__session){.arguments = arguments};
+    if (nt__arguments_settings(arguments, &out->settings) != NT_OK) return nt__report(NT__EXIT_WRONG_USE);
+    nt__exit_code code = nt__load_files(arguments, &out->settings, command);
+    if (code != NT__EXIT_DONE) return code;
+    if (apply_arguments(out) != NT_OK) return nt__report(NT__EXIT_WRONG_USE);
+    open_terminal(out);
+    nt__stop_on_signals();
+    return open_run(out, no_log);
+}
+
+/* The counters are written when the run is gone: what is still alive then is a leak. */
+static nt__exit_code write_stats(const nt__session *session, nt__exit_code code) {
+    const char *path = session->settings.stats;
+    if (!path || !session->engine_used || nt_stats_write(path) == NT_OK) return code;
+    nt__report(NT__EXIT_FAILED);
+    return code == NT__EXIT_DONE ? NT__EXIT_FAILED : code;
+}
+
+static nt__exit_code close_engine(nt__exit_code code) {
+    nt_cache_reset();
+    if (nt__engine_close() == NT_OK) return code;
+    nt__report(NT__EXIT_FAILED);
+    return code == NT__EXIT_DONE ? NT__EXIT_FAILED : code;
+}
+
+nt__exit_code nt__session_close(nt__session *session, nt__exit_code code) {
+    nt_run_free(session->run);
+    close_terminal(session);
+    code = write_stats(session, code);
+    if (session->engine_used) code = close_engine(code);
+    nt__free(session->fields);
+    return code;
+}
+
+char *nt__session_weights(const nt__session *session) {
+    return nt__sprintf("%s/parameters.safetensors", nt_run_dir(session->run));
+}

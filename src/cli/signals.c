@@ -1,0 +1,30 @@
+/* Ctrl-C: the first time the run ends at its next step and keeps what it has, the second time the process ends.
+ * Not here: what a run does when it is asked to stop.
+ */
+#include "cli/cli.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <unistd.h>
+
+static volatile sig_atomic_t stops;
+
+/* Only what is safe in a signal handler. */
+static void stop(int signal_number) {
+    static const char line[] = "\nnitro: stopping after this step; once more ends at once, and nothing is saved\n";
+    (void)signal_number;
+    if (stops) _exit(NT__EXIT_INTERRUPTED);
+    stops = 1;
+    int error = errno;
+    ssize_t written = write(STDERR_FILENO, line, sizeof line - 1);
+    (void)written;
+    nt_stop_request();
+    errno = error;
+}
+
+void nt__stop_on_signals(void) {
+    struct sigaction action = {.sa_handler = stop, .sa_flags = SA_RESTART};
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+}

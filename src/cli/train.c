@@ -1,0 +1,52 @@
+/* nitro train: trains, evaluates the test split, keeps the parameters.
+ * Not here: the training loop.
+ */
+#include "cli/cli.h"
+
+#include "base/base.h"
+
+/* "test" is evaluated when the experiment has one, with the parameters that training ended with. */
+static nt_status report_test(nt__session *session) {
+    nt_results results;
+    if (!nt_run_has_split(session->run, "test")) return NT_OK;
+    nt_status status = nt_evaluate(session->run, "test", &results);
+    if (status == NT_OK) nt__terminal_results(&session->terminal, "test", &results);
+    return status;
+}
+
+static nt_status save_to(nt__session *session, const char *path) {
+    nt_status status = nt__make_folder(nt_run_dir(session->run));
+    if (status == NT_OK) status = nt_run_save(session->run, path);
+    if (status != NT_OK) return status;
+    nt__terminal_line(&session->terminal, "parameters in %s", path);
+    nt__terminal_line(&session->terminal, "log in %s", nt_run_dir(session->run));
+    return NT_OK;
+}
+
+static nt_status save(nt__session *session) {
+    char *path = nt__session_weights(session);
+    nt_status status = path ? save_to(session, path) : NT_OUT_OF_MEMORY;
+    nt__free(path);
+    return status;
+}
+
+/* What an interrupted run has reached is kept like that of a complete one. A stop during the evaluation of the test
+ * split counts as well. */
+static nt__exit_code train(nt__session *session) {
+    nt_status status = nt_train(session->run);
+    if (status == NT_OK) status = report_test(session);
+    if (status != NT_OK && status != NT_INTERRUPTED) return nt__report_status(status);
+    nt_status saved = save(session);
+    if (saved != NT_OK) return nt__report_status(saved);
+    if (status == NT_OK) return NT__EXIT_DONE;
+    nt__fail(status, "stopped on request after step %lld; the parameters are saved",
+             (long long)nt_run_step(session->run));
+    return nt__report(NT__EXIT_INTERRUPTED);
+}
+
+nt__exit_code nt__train_command(const nt__arguments *arguments) {
+    nt__session session;
+    nt__exit_code code = nt__session_open(arguments, "train", false, &session);
+    if (code == NT__EXIT_DONE) code = train(&session);
+    return nt__session_close(&session, code);
+}
