@@ -1,4 +1,4 @@
-/* The command line: words sorted into files and flags, and flags given to settings and fields.
+/* The command line: words sorted into files and flags, and flags given to options and fields.
  *
  * Which flags take a value is known for the keywords only until the experiment is compiled. A flag that is no keyword
  * therefore takes the next word as its value unless that is a flag too, and files stand before the flags.
@@ -107,10 +107,11 @@ static nt_status fail_without_files(const nt__arguments *arguments, const char *
     for (size_t i = 0; i < arguments->flag_count; i++) {
         const nt__flag *flag = &arguments->flags[i];
         if (flag->is_next_word && is_source_name(flag->value))
-            return nt__fail(NT_INVALID,
-                            "no file was given: '%s' was taken as the value of --%s. Files stand before the flags: nitro "
-                            "%s %s --%s",
-                            flag->value, flag->name, command, flag->value, flag->name);
+            return nt__fail(
+                NT_INVALID,
+                "no file was given: '%s' was taken as the value of --%s. Files stand before the flags: nitro "
+                "%s %s --%s",
+                flag->value, flag->name, command, flag->value, flag->name);
     }
     return nt__fail(NT_INVALID, "no file was given: write nitro %s FILE.c, where FILE.c has the experiment", command);
 }
@@ -126,7 +127,7 @@ nt_status nt__arguments_check_files(const nt__arguments *arguments, const char *
     return NT_OK;
 }
 
-/* ---- giving flags to settings and fields ------------------------------------------------------------------------ */
+/* ---- giving flags to options and fields ------------------------------------------------------------------------ */
 
 static nt_status fail_without_value(const nt_field_info *field, const nt__flag *flag) {
     return nt__fail(NT_INVALID, "--%s needs a value (%s): write --%s=VALUE", flag->name,
@@ -153,14 +154,14 @@ static nt_status unset(const nt_field_info *field, const nt__flag *flag, void *t
     return nt__field_parse(field, "false", to);
 }
 
-static nt_status set_keyword(const nt__keyword *keyword, const nt__flag *flag, nt__settings *out) {
+static nt_status set_keyword(const nt__keyword *keyword, const nt__flag *flag, nt__command_options *out) {
     if (keyword->given != NT__NOT_NOTED) *(bool *)((char *)out + keyword->given) = true;
     bool is_negated = !nt__keyword_find(flag->name);
     return is_negated ? unset(&keyword->field, flag, out) : set(&keyword->field, flag, out);
 }
 
-nt_status nt__arguments_settings(const nt__arguments *arguments, nt__settings *out) {
-    *out = (nt__settings){0};
+nt_status nt__arguments_options(const nt__arguments *arguments, nt__command_options *out) {
+    *out = (nt__command_options){0};
     nt_status status = NT_OK;
     for (size_t i = 0; i < arguments->flag_count && status == NT_OK; i++) {
         const nt__keyword *keyword = keyword_of(arguments->command, arguments->flags[i].name);
@@ -177,8 +178,10 @@ static void add_known_names(nt__arena *arena, nt__command_bit command, const nt_
     const nt__keyword *keyword;
     for (size_t i = 0; (keyword = nt__keyword_at(i)); i++)
         if (keyword->commands & command) nt__words_add(names, nt__flag_name(arena, keyword->field.name));
-    for (size_t i = 0; experiment && i < experiment->field_count; i++)
-        nt__words_add(names, nt__flag_name(arena, experiment->fields[i].name));
+    for (size_t i = 0; experiment && i < experiment->field_count; i++) {
+        const char *field = experiment->fields[i].name;
+        if (!find_keyword(command, field)) nt__words_add(names, nt__flag_name(arena, field));
+    }
 }
 
 static void describe_unknown(const nt__arguments *arguments, const nt_experiment *experiment, const char *name,

@@ -15,24 +15,24 @@ typedef enum nt__command_bit {
     NT__DEVICES = 8,
 } nt__command_bit;
 
-typedef enum nt__group { NT__GROUP_RUN, NT__GROUP_OUTPUT, NT__GROUP_BUILD } nt__group;
+typedef enum nt__flag_group { NT__FLAGS_RUN, NT__FLAGS_OUTPUT, NT__FLAGS_BUILD } nt__flag_group;
 
 /* What flags other than fields of an experiment set. */
-typedef struct nt__settings {
+typedef struct nt__command_options {
     nt_run_options run;
     const char *split, *weights;               /* of an evaluation */
     const char *stats;                         /* file for the counters */
     const char *experiment, *cflags, *ldflags; /* of the build */
     bool help;
-} nt__settings;
+} nt__command_options;
 
-/* A flag that is no field of an experiment, described like one: its offset is in nt__settings. */
+/* A flag that is no field of an experiment, described like one: its offset is in nt__command_options. */
 typedef struct nt__keyword {
     nt_field_info field;
-    size_t given;      /* offset of the bool that says the flag was there; NT__NOT_NOTED: there is none */
-    nt__group group;   /* where the manual lists it */
-    unsigned commands; /* that take it */
-    bool has_field;    /* a field of the same name gives the default */
+    size_t given;         /* offset of the bool that says the flag was there; NT__NOT_NOTED: there is none */
+    nt__flag_group group; /* where the manual lists it */
+    unsigned commands;    /* that take it */
+    bool has_field;       /* a field of the same name gives the default */
 } nt__keyword;
 #define NT__NOT_NOTED SIZE_MAX
 
@@ -63,8 +63,8 @@ void nt__arguments_free(nt__arguments *arguments);
 /* There is a file, all end in .c, and all exist. `command` is for the message. */
 nt_status nt__arguments_check_files(const nt__arguments *arguments, const char *command);
 
-/* Fills the settings from the flags that are no fields. The others are left for nt__arguments_fields. */
-nt_status nt__arguments_settings(const nt__arguments *arguments, nt__settings *out);
+/* Fills the options from the flags that are no fields. The others are left for nt__arguments_fields. */
+nt_status nt__arguments_options(const nt__arguments *arguments, nt__command_options *out);
 /* Sets fields from the other flags. A flag that is no field either is an error with the closest names; `experiment`
  * NULL: no flag is a field. */
 nt_status nt__arguments_fields(const nt__arguments *arguments, const nt_experiment *experiment, void *fields);

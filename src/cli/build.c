@@ -137,7 +137,7 @@ static const char *in_workshop(build *b, const char *workshop, size_t index, con
 static nt_status run_compiler(const nt__words *command, const char *what, const char *name) {
     int exit_code = 0;
     if (command->failed) return NT_OUT_OF_MEMORY;
-    nt_status status = nt__program_run(command, &exit_code);
+    nt_status status = nt__process_run(command, &exit_code);
     if (status != NT_OK || exit_code == 0) return status;
     return nt__fail(NT_INVALID, "%s '%s' failed; the messages of '%s' are above", what, name, command->items[0]);
 }
@@ -261,7 +261,8 @@ static nt_status compile_until_still(build *b, const char *workshop, nt__words *
     }
     nt__free(before);
     if (status != NT_OK) return status;
-    return nt__fail(NT_IO, "the source files of '%s' changed during each of %d compiles; try again when they are at rest",
+    return nt__fail(NT_IO,
+                    "the source files of '%s' changed during each of %d compiles; try again when they are at rest",
                     b->request->files[0], MOST_COMPILES);
 }
 
@@ -313,10 +314,12 @@ static bool load(const char *path) {
 }
 
 static nt_status fail_to_load(const build *b) {
-    return nt__fail(NT_INVALID,
-                    "'%s' was compiled and cannot be loaded: %s. A symbol that is undefined is in a file or a library "
-                    "that was not given: name every file (nitro COMMAND a.c b.c) and libraries with --ldflags",
-                    b->request->files[0], dlerror());
+    const char *problem = dlerror();
+    bool is_missing_symbol = strstr(problem, "undefined symbol");
+    return nt__fail(NT_INVALID, "'%s' was compiled and cannot be loaded: %s%s", b->request->files[0], problem,
+                    is_missing_symbol ? ". It is in a file or a library that was not given: name every file (nitro "
+                                        "COMMAND a.c b.c), and libraries with --ldflags"
+                                      : "");
 }
 
 /* An object that is there and cannot be loaded is compiled again: it may be damaged. */

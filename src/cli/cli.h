@@ -32,8 +32,9 @@ nt__exit_code nt__devices_command(const nt__arguments *arguments);
 
 /* Prints "nitro: " and the thread's message, and returns `code`. */
 nt__exit_code nt__report(nt__exit_code code);
-/* The same with a code that fits the status. */
-nt__exit_code nt__report_status(nt_status status);
+/* The same with a code that fits the status: of work that failed, and of words of the user's that were refused. */
+nt__exit_code nt__report_failure(nt_status status);
+nt__exit_code nt__report_wrong_use(nt_status status);
 
 /* ---- the manual ------------------------------------------------------------------------------------------------- */
 
@@ -47,11 +48,11 @@ bool nt__print_experiment(const nt_experiment *experiment, FILE *out);
 /* ---- from a command line to a run ------------------------------------------------------------------------------- */
 
 /* Compiles and loads the files of the arguments. */
-nt__exit_code nt__load_files(const nt__arguments *arguments, const nt__settings *settings, const char *command);
+nt__exit_code nt__load_files(const nt__arguments *arguments, const nt__command_options *options, const char *command);
 
 typedef struct nt__session {
     const nt__arguments *arguments;
-    nt__settings settings;
+    nt__command_options options;
     const nt_experiment *experiment;
     void *fields;
     nt_run *run;
@@ -65,6 +66,8 @@ nt__exit_code nt__session_open(const nt__arguments *arguments, const char *comma
 /* Frees everything, writes the counters when they were asked for, and returns `code`, or another one when closing
  * failed. */
 nt__exit_code nt__session_close(nt__session *session, nt__exit_code code);
+/* Clears the progress line and reports why the work ended. */
+nt__exit_code nt__session_fail(nt__session *session, nt_status status);
 /* Path of the parameters of a run; NULL when memory is short. The caller frees it. */
 char *nt__session_weights(const nt__session *session);
 

@@ -107,7 +107,7 @@ static nt_status wait_for(pid_t process, const char *name, int *exit_code) {
     return NT_OK;
 }
 
-nt_status nt__program_run(const nt__words *command, int *exit_code) {
+nt_status nt__process_run(const nt__words *command, int *exit_code) {
     char **arguments = nt__alloc(command->count + 1, sizeof *arguments);
     if (!arguments) return NT_OUT_OF_MEMORY;
     memcpy(arguments, command->items, command->count * sizeof *arguments);

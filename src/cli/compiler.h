@@ -15,6 +15,6 @@ nt_status nt__compiler_find(nt__arena *arena, nt__compiler *out);
 
 /* Runs a program and waits for it. Its standard output goes to our standard error, where its messages go too. Fails
  * when it could not be run or was ended by a signal; else *exit_code is what it returned. */
-nt_status nt__program_run(const nt__words *command, int *exit_code);
+nt_status nt__process_run(const nt__words *command, int *exit_code);
 
 #endif

@@ -32,8 +32,7 @@ static bool print_engine(const nt__engine *engine) {
     add_row(&table, "PJRT API", "%d.%d", facts->api_major, facts->api_minor);
     add_row(&table, "platform", "%s (%s)", facts->platform, facts->platform_version);
     add_row(&table, "StableHLO", "%s", knows_stablehlo ? facts->stablehlo_version : "the plugin does not say");
-    for (int i = 0; i < facts->device_count; i++)
-        add_row(&table, i ? "" : "devices", "%s", nt__device_text(engine, i));
+    for (int i = 0; i < facts->device_count; i++) add_row(&table, i ? "" : "devices", "%s", nt__device_text(engine, i));
     add_row(&table, "allocator", "%s", allocator_name());
     return nt__table_print(&table, 2, stdout);
 }
@@ -41,16 +40,17 @@ static bool print_engine(const nt__engine *engine) {
 static nt__exit_code show_devices(void) {
     nt__engine *engine;
     nt_status status = nt__engine_open(1, &engine);
-    if (status != NT_OK) return nt__report_status(status);
+    if (status != NT_OK) return nt__report_failure(status);
     nt__exit_code code = print_engine(engine) ? NT__EXIT_DONE : nt__report(NT__EXIT_FAILED);
     return nt__engine_close() == NT_OK ? code : nt__report(NT__EXIT_FAILED);
 }
 
 nt__exit_code nt__devices_command(const nt__arguments *arguments) {
-    nt__settings settings;
-    bool flags_known = nt__arguments_settings(arguments, &settings) == NT_OK &&
-                       nt__arguments_fields(arguments, NULL, NULL) == NT_OK;
-    if (flags_known && arguments->files.count == 0) return show_devices();
-    if (flags_known) nt__fail(NT_INVALID, "nitro devices takes no file, and '%s' was given", arguments->files.items[0]);
-    return nt__report(NT__EXIT_WRONG_USE);
+    nt__command_options options;
+    nt_status status = nt__arguments_options(arguments, &options);
+    if (status == NT_OK) status = nt__arguments_fields(arguments, NULL, NULL);
+    if (status == NT_OK && arguments->files.count == 0) return show_devices();
+    if (status == NT_OK)
+        status = nt__fail(NT_INVALID, "nitro devices takes no file, and '%s' was given", arguments->files.items[0]);
+    return nt__report_wrong_use(status);
 }

@@ -6,7 +6,7 @@
 #include "base/base.h"
 
 static nt_status load_weights(nt__session *session) {
-    const char *given = session->settings.weights;
+    const char *given = session->options.weights;
     char *usual = given ? NULL : nt__session_weights(session);
     const char *path = given ? given : usual;
     nt_status status = path ? nt_run_load(session->run, path) : NT_OUT_OF_MEMORY;
@@ -17,11 +17,11 @@ static nt_status load_weights(nt__session *session) {
 }
 
 static nt__exit_code evaluate(nt__session *session) {
-    const char *split = session->settings.split ? session->settings.split : "test";
+    const char *split = session->options.split ? session->options.split : "test";
     nt_results results;
     nt_status status = load_weights(session);
     if (status == NT_OK) status = nt_evaluate(session->run, split, &results);
-    if (status != NT_OK) return nt__report_status(status);
+    if (status != NT_OK) return nt__session_fail(session, status);
     nt__terminal_results(&session->terminal, split, &results);
     return NT__EXIT_DONE;
 }

@@ -25,13 +25,13 @@ static nt__exit_code print_experiments(const nt__arguments *arguments, const cha
 }
 
 nt__exit_code nt__help_command(const nt__arguments *arguments) {
-    nt__settings settings;
-    bool flags_known = nt__arguments_settings(arguments, &settings) == NT_OK &&
-                       nt__arguments_fields(arguments, NULL, NULL) == NT_OK;
-    if (!flags_known) return nt__report(NT__EXIT_WRONG_USE);
+    nt__command_options options;
+    nt_status status = nt__arguments_options(arguments, &options);
+    if (status == NT_OK) status = nt__arguments_fields(arguments, NULL, NULL);
+    if (status != NT_OK) return nt__report_wrong_use(status);
     if (arguments->files.count == 0) return printed(nt__print_manual(stdout));
     const nt__command *command = nt__command_find(arguments->files.items[0]);
     if (command) return printed(nt__print_command_manual(command, stdout));
-    nt__exit_code code = nt__load_files(arguments, &settings, "help");
-    return code == NT__EXIT_DONE ? print_experiments(arguments, settings.experiment) : code;
+    nt__exit_code code = nt__load_files(arguments, &options, "help");
+    return code == NT__EXIT_DONE ? print_experiments(arguments, options.experiment) : code;
 }

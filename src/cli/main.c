@@ -11,23 +11,30 @@
 
 /* ---- the commands ----------------------------------------------------------------------------------------------- */
 
+static const char train_manual[] =
+    "Compiles the files (only when one of them, or a header they use, has changed), trains the experiment in\n"
+    "them, prints a line for each epoch, evaluates the split 'test' when there is one, and saves the\n"
+    "parameters, also after Ctrl-C. Results go to standard output, progress and notices to standard error.";
+
+static const char evaluate_manual[] =
+    "Evaluates one split with parameters from a file and prints its metrics. Fields that shape the model\n"
+    "(GraphConst) must have the values that the parameters were trained with. Flags that only matter in\n"
+    "training are accepted, so that a command line can be used again.";
+
+static const char help_manual[] =
+    "Without operands the manual. With a command, its part of it. With files, every field of their\n"
+    "experiments: flag, type, default, marker and meaning, and the defaults of the run.";
+
+static const char devices_manual[] = "Opens the engine as a run would and prints what it is.";
+
 static const nt__command commands[] = {
-    {"train", NT__TRAIN, "FILE.c [MORE.c ...] [flags]", "train an experiment",
-     "Compiles the files (only when one of them, or a header they use, has changed), trains the experiment in them, prints\n"
-     "a line for each epoch, evaluates the split 'test' when there is one, and saves the parameters, also after Ctrl-C.\n"
-     "Results go to standard output, progress and notices to standard error.",
-     nt__train_command},
+    {"train", NT__TRAIN, "FILE.c [MORE.c ...] [flags]", "train an experiment", train_manual, nt__train_command},
     {"evaluate", NT__EVALUATE, "FILE.c [MORE.c ...] [flags]", "metrics of a split with saved parameters",
-     "Evaluates one split with parameters from a file and prints its metrics. Fields that shape the model (GraphConst)\n"
-     "must have the values that the parameters were trained with. Flags that only matter in training are accepted, so\n"
-     "that a command line can be used again.",
-     nt__evaluate_command},
+     evaluate_manual, nt__evaluate_command},
     {"help", NT__HELP, "[COMMAND | FILE.c [MORE.c ...]]", "this manual, a command, or the fields of an experiment",
-     "Without operands the manual. With a command, its part of it. With files, every field of their experiments: flag,\n"
-     "type, default, marker and meaning, and the defaults of the run.",
-     nt__help_command},
-    {"devices", NT__DEVICES, "", "the engine: plugin, versions, devices, allocator",
-     "Opens the engine as a run would and prints what it is.", nt__devices_command},
+     help_manual, nt__help_command},
+    {"devices", NT__DEVICES, "", "the engine: plugin, versions, devices, allocator", devices_manual,
+     nt__devices_command},
 };
 
 const nt__command *nt__command_at(size_t index) {
@@ -48,8 +55,12 @@ nt__exit_code nt__report(nt__exit_code code) {
     return code;
 }
 
-nt__exit_code nt__report_status(nt_status status) {
+nt__exit_code nt__report_failure(nt_status status) {
     return nt__report(status == NT_INTERRUPTED ? NT__EXIT_INTERRUPTED : NT__EXIT_FAILED);
+}
+
+nt__exit_code nt__report_wrong_use(nt_status status) {
+    return nt__report(status == NT_OUT_OF_MEMORY ? NT__EXIT_FAILED : NT__EXIT_WRONG_USE);
 }
 
 /* A full disk shows when the last of the output is written. */
@@ -75,12 +86,6 @@ static nt__exit_code report_unknown_command(const char *name) {
     return nt__report(NT__EXIT_WRONG_USE);
 }
 
-/* With --help a command shows its manual and, when it has files, their experiments. */
-static nt__exit_code show_help_of(const nt__command *command, nt__arguments *arguments) {
-    if (!nt__print_command_manual(command, stdout)) return nt__report(NT__EXIT_FAILED);
-    return NT__EXIT_DONE;
-}
-
 static bool asks_for_help(const nt__arguments *arguments) {
     for (size_t i = 0; i < arguments->flag_count; i++)
         if (strcmp(arguments->flags[i].name, "help") == 0) return true;
@@ -89,11 +94,12 @@ static bool asks_for_help(const nt__arguments *arguments) {
 
 static nt__exit_code run_command(const nt__command *command, int count, char *const *words) {
     nt__arguments arguments;
-    nt__exit_code code = NT__EXIT_WRONG_USE;
-    if (nt__arguments_read(command->bit, count, words, &arguments) != NT_OK)
-        nt__report(code);
+    nt__exit_code code;
+    nt_status status = nt__arguments_read(command->bit, count, words, &arguments);
+    if (status != NT_OK)
+        code = nt__report_wrong_use(status);
     else if (asks_for_help(&arguments))
-        code = show_help_of(command, &arguments);
+        code = nt__print_command_manual(command, stdout) ? NT__EXIT_DONE : nt__report(NT__EXIT_FAILED);
     else
         code = command->run(&arguments);
     nt__arguments_free(&arguments);

@@ -11,9 +11,10 @@
 /* ---- texts ------------------------------------------------------------------------------------------------------ */
 
 static const char flag_rules[] =
-    "Files stand before flags. A flag is written --name=value or --name value, with dashes or underscores in its name; "
-    "\n--name and --no-name set a bool. Every field of an experiment is a flag; `nitro help FILE.c` lists them. Where a\n"
-    "field has the name of a flag below, the flag below is meant.\n";
+    "Files stand before flags. A flag is written --name=value or --name value, with dashes or underscores in its "
+    "name;\n"
+    "--name and --no-name set a bool. Every field of an experiment is a flag; `nitro help FILE.c` lists them. Where\n"
+    "a field has the name of a flag below, the flag below is meant.\n";
 
 static const char *const environment[][2] = {
     {"NITRO_PLUGIN", "the engine: path of a PJRT plugin"},
@@ -25,7 +26,7 @@ static const char *const environment[][2] = {
 
 static const char *const files[][2] = {
     {"<run_dir>/parameters.safetensors", "the trained parameters, one array each"},
-    {"<run_dir>/", "the log of the run"},
+    {"<run_dir>/metrics.jsonl", "the log of the run"},
     {"~/.cache/nitro/experiments/", "compiled experiments; what was not used for 30 days is deleted"},
 };
 
@@ -102,11 +103,11 @@ static void add_cells(nt__table *table, const char *const *cells, size_t count) 
 
 enum { KEYWORD_COLUMNS = 4, FIELD_COLUMNS = 5 };
 
-static bool is_listed(const nt__keyword *keyword, nt__group group, unsigned commands) {
+static bool is_listed(const nt__keyword *keyword, nt__flag_group group, unsigned commands) {
     return keyword->group == group && (keyword->commands & commands);
 }
 
-static bool print_group(const char *title, nt__group group, unsigned commands, const nt_experiment *experiment,
+static bool print_group(const char *title, nt__flag_group group, unsigned commands, const nt_experiment *experiment,
                         const void *fields, FILE *out) {
     static const char *const header[KEYWORD_COLUMNS] = {"flag", "type", "default", "meaning"};
     const nt__keyword *keyword;
@@ -121,9 +122,9 @@ static bool print_group(const char *title, nt__group group, unsigned commands, c
 }
 
 static bool print_flags(unsigned commands, FILE *out) {
-    return print_group("flags: the run", NT__GROUP_RUN, commands, NULL, NULL, out) &&
-           print_group("flags: what is written", NT__GROUP_OUTPUT, commands, NULL, NULL, out) &&
-           print_group("flags: compiling the files", NT__GROUP_BUILD, commands, NULL, NULL, out);
+    return print_group("flags: the run", NT__FLAGS_RUN, commands, NULL, NULL, out) &&
+           print_group("flags: what is written", NT__FLAGS_OUTPUT, commands, NULL, NULL, out) &&
+           print_group("flags: compiling the files", NT__FLAGS_BUILD, commands, NULL, NULL, out);
 }
 
 /* ---- pages ------------------------------------------------------------------------------------------------------ */
@@ -167,27 +168,37 @@ bool nt__print_command_manual(const nt__command *command, FILE *out) {
 
 /* ---- an experiment ---------------------------------------------------------------------------------------------- */
 
-static void add_field_row(nt__table *table, const nt_field_info *field, const void *defaults) {
+/* A flag of the run's with the name of a field is meant instead of the field. */
+static bool is_hidden(const nt_field_info *field) {
     const nt__keyword *keyword = nt__keyword_find(field->name);
-    add_flag_cell(table, field->name);
+    return keyword && (keyword->commands & NT__TRAIN);
+}
+
+static void add_field_row(nt__table *table, const nt_field_info *field, const void *defaults) {
+    if (is_hidden(field))
+        nt__table_add(table, field->name);
+    else
+        add_flag_cell(table, field->name);
     nt__table_add(table, nt__field_type_name(field->type));
     add_value_cell(table, field, defaults, "");
     nt__table_add(table, nt__marker_name(field->marker));
-    nt__words_add(&table->cells,
-                  nt__arena_sprintf(&table->arena, "%s%s", field->doc,
-                                    keyword ? keyword->has_field ? " (sets the run's)" : " (the command's own flag)" : ""));
+    nt__table_add(table, field->doc);
 }
 
 static bool print_fields(const nt_experiment *experiment, const void *defaults, FILE *out) {
     static const char *const header[FIELD_COLUMNS] = {"flag", "type", "default", "marker", "meaning"};
     nt__table table = {0};
-    if (experiment->field_count == 0) {
-        fprintf(out, "  no fields\n");
-        return true;
+    bool any_hidden = false;
+    add_cells(&table, header, experiment->field_count ? FIELD_COLUMNS : 0);
+    for (size_t i = 0; i < experiment->field_count; i++) {
+        add_field_row(&table, &experiment->fields[i], defaults);
+        any_hidden |= is_hidden(&experiment->fields[i]);
     }
-    add_cells(&table, header, FIELD_COLUMNS);
-    for (size_t i = 0; i < experiment->field_count; i++) add_field_row(&table, &experiment->fields[i], defaults);
-    return nt__table_print(&table, FIELD_COLUMNS, out);
+    fprintf(out, "%s (%s)\n\n%s\n", experiment->name, experiment->file,
+            experiment->field_count ? "fields" : "no fields");
+    bool complete = nt__table_print(&table, FIELD_COLUMNS, out);
+    if (any_hidden) fprintf(out, "  (without dashes: the flag of that name below is meant)\n");
+    return complete;
 }
 
 static bool print_markers(FILE *out) {
@@ -203,9 +214,8 @@ bool nt__print_experiment(const nt_experiment *experiment, FILE *out) {
     void *defaults = nt__alloc(1, experiment->size);
     if (!defaults) return false;
     experiment->set_defaults(defaults);
-    fprintf(out, "%s (%s)\n\nfields\n", experiment->name, experiment->file);
     bool complete = print_fields(experiment, defaults, out) && print_markers(out) &&
-                    print_group("flags: the run", NT__GROUP_RUN, NT__TRAIN | NT__EVALUATE, experiment, defaults, out);
+                    print_group("flags: the run", NT__FLAGS_RUN, NT__TRAIN | NT__EVALUATE, experiment, defaults, out);
     nt__free(defaults);
     return complete;
 }

@@ -37,8 +37,8 @@ static nt_status open_temporary(nt__objects *out) {
     out->folder = nt__sprintf("%s/nitro-XXXXXX", parent && *parent ? parent : P_tmpdir);
     if (!out->folder) return NT_OUT_OF_MEMORY;
     if (mkdtemp(out->folder)) return NT_OK;
-    nt_status status = nt__fail(NT_IO, "there is no folder to compile in: '%s' cannot be made: %s", out->folder,
-                                strerror(errno));
+    nt_status status =
+        nt__fail(NT_IO, "there is no folder to compile in: '%s' cannot be made: %s", out->folder, strerror(errno));
     nt__free(out->folder);
     out->folder = NULL;
     return status;

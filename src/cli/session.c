@@ -10,12 +10,13 @@
 
 /* ---- the experiment --------------------------------------------------------------------------------------------- */
 
-nt__exit_code nt__load_files(const nt__arguments *arguments, const nt__settings *settings, const char *command) {
-    if (nt__arguments_check_files(arguments, command) != NT_OK) return nt__report(NT__EXIT_WRONG_USE);
+nt__exit_code nt__load_files(const nt__arguments *arguments, const nt__command_options *options, const char *command) {
+    nt_status status = nt__arguments_check_files(arguments, command);
+    if (status != NT_OK) return nt__report_wrong_use(status);
     nt__build_request request = {.files = arguments->files.items,
                                  .file_count = arguments->files.count,
-                                 .cflags = settings->cflags,
-                                 .ldflags = settings->ldflags};
+                                 .cflags = options->cflags,
+                                 .ldflags = options->ldflags};
     return nt__build(&request, NULL) == NT_OK ? NT__EXIT_DONE : nt__report(NT__EXIT_FAILED);
 }
 
@@ -31,10 +32,11 @@ static nt_status fail_with_names(const char *problem, const char *advice) {
 }
 
 static nt_status choose_experiment(const nt__session *session, const nt_experiment **out) {
-    const char *name = session->settings.experiment;
+    const char *name = session->options.experiment;
     *out = name ? nt_experiment_find(name) : nt_experiment_at(0);
     if (!nt_experiment_at(0))
-        return nt__fail(NT_INVALID, "'%s' has no experiment: declare one with NT_EXPERIMENT and define it with NT_DEFINE",
+        return nt__fail(NT_INVALID,
+                        "'%s' has no experiment: declare one with NT_EXPERIMENT and define it with NT_DEFINE",
                         session->arguments->files.items[0]);
     if (!*out) return fail_with_names("the files have no experiment of that name, they have", "Choose one of these");
     if (!name && nt_experiment_at(1))
@@ -50,21 +52,15 @@ static nt_status set_fields(nt__session *session) {
     return nt__arguments_fields(session->arguments, experiment, session->fields);
 }
 
-/* Everything that the user's words decide; what fails here is wrong use. */
-static nt_status apply_arguments(nt__session *session) {
-    nt_status status = choose_experiment(session, &session->experiment);
-    return status == NT_OK ? set_fields(session) : status;
-}
-
 /* ---- the run ---------------------------------------------------------------------------------------------------- */
 
 static void open_terminal(nt__session *session) {
     bool live = isatty(STDERR_FILENO) == 1;
-    nt__terminal_open(&session->terminal, stdout, stderr, live, session->settings.run.quiet);
+    nt__terminal_open(&session->terminal, stdout, stderr, live, session->options.run.quiet);
     session->has_terminal = true;
     session->notices_before = nt_set_notice(nt__terminal_notice, &session->terminal);
-    session->settings.run.on_event = nt__terminal_event;
-    session->settings.run.event_context = &session->terminal;
+    session->options.run.on_event = nt__terminal_event;
+    session->options.run.event_context = &session->terminal;
 }
 
 static void close_terminal(nt__session *session) {
@@ -73,20 +69,27 @@ static void close_terminal(nt__session *session) {
     nt__terminal_close(&session->terminal);
 }
 
+nt__exit_code nt__session_fail(nt__session *session, nt_status status) {
+    nt__terminal_clear(&session->terminal);
+    return nt__report_failure(status);
+}
+
 static nt__exit_code open_run(nt__session *session, bool no_log) {
-    session->settings.run.no_log = no_log;
+    session->options.run.no_log = no_log;
     session->engine_used = true;
-    nt_status status =
-        nt_run_new(session->experiment, session->fields, &session->settings.run, &session->run);
-    return status == NT_OK ? NT__EXIT_DONE : nt__report_status(status);
+    nt_status status = nt_run_new(session->experiment, session->fields, &session->options.run, &session->run);
+    return status == NT_OK ? NT__EXIT_DONE : nt__session_fail(session, status);
 }
 
 nt__exit_code nt__session_open(const nt__arguments *arguments, const char *command, bool no_log, nt__session *out) {
     *out = (nt__session){.arguments = arguments};
-    if (nt__arguments_settings(arguments, &out->settings) != NT_OK) return nt__report(NT__EXIT_WRONG_USE);
-    nt__exit_code code = nt__load_files(arguments, &out->settings, command);
+    nt_status status = nt__arguments_options(arguments, &out->options);
+    if (status != NT_OK) return nt__report_wrong_use(status);
+    nt__exit_code code = nt__load_files(arguments, &out->options, command);
     if (code != NT__EXIT_DONE) return code;
-    if (apply_arguments(out) != NT_OK) return nt__report(NT__EXIT_WRONG_USE);
+    status = choose_experiment(out, &out->experiment);
+    if (status == NT_OK) status = set_fields(out);
+    if (status != NT_OK) return nt__report_wrong_use(status);
     open_terminal(out);
     nt__stop_on_signals();
     return open_run(out, no_log);
@@ -94,7 +97,7 @@ nt__exit_code nt__session_open(const nt__arguments *arguments, const char *comma
 
 /* The counters are written when the run is gone: what is still alive then is a leak. */
 static nt__exit_code write_stats(const nt__session *session, nt__exit_code code) {
-    const char *path = session->settings.stats;
+    const char *path = session->options.stats;
     if (!path || !session->engine_used || nt_stats_write(path) == NT_OK) return code;
     nt__report(NT__EXIT_FAILED);
     return code == NT__EXIT_DONE ? NT__EXIT_FAILED : code;

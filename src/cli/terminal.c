@@ -30,8 +30,14 @@ static void erase(nt__terminal *terminal) {
     terminal->drawn = 0;
 }
 
-void nt__terminal_close(nt__terminal *terminal) {
+void nt__terminal_clear(nt__terminal *terminal) {
+    pthread_mutex_lock(&terminal->lock);
     erase(terminal);
+    pthread_mutex_unlock(&terminal->lock);
+}
+
+void nt__terminal_close(nt__terminal *terminal) {
+    nt__terminal_clear(terminal);
     pthread_mutex_destroy(&terminal->lock);
 }
 
@@ -118,8 +124,12 @@ enum { NUMBER_SIZE = 32, NARROWEST = 10 };
 /* Four decimals where they show the value, more digits for small and large ones. */
 static const char *number_text(double value, char out[NUMBER_SIZE]) {
     double size = fabs(value);
-    const char *format = size != 0 && size < 1e-2 ? "%.3e" : size < 1e5 ? "%.4f" : "%.6g";
-    snprintf(out, NUMBER_SIZE, format, value);
+    if (size != 0 && size < 1e-2)
+        snprintf(out, NUMBER_SIZE, "%.3e", value);
+    else if (size < 1e5)
+        snprintf(out, NUMBER_SIZE, "%.4f", value);
+    else
+        snprintf(out, NUMBER_SIZE, "%.6g", value);
     return out;
 }
 

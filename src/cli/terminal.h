@@ -24,6 +24,7 @@ typedef struct nt__terminal {
 
 void nt__terminal_open(nt__terminal *terminal, FILE *results, FILE *notices, bool live, bool quiet);
 /* Erases the progress line. */
+void nt__terminal_clear(nt__terminal *terminal);
 void nt__terminal_close(nt__terminal *terminal);
 
 /* An nt_event_function and an nt_notice_function; the context is the terminal. */

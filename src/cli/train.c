@@ -19,7 +19,7 @@ static nt_status save_to(nt__session *session, const char *path) {
     if (status == NT_OK) status = nt_run_save(session->run, path);
     if (status != NT_OK) return status;
     nt__terminal_line(&session->terminal, "parameters in %s", path);
-    nt__terminal_line(&session->terminal, "log in %s", nt_run_dir(session->run));
+    nt__terminal_line(&session->terminal, "log in %s/metrics.jsonl", nt_run_dir(session->run));
     return NT_OK;
 }
 
@@ -35,13 +35,13 @@ static nt_status save(nt__session *session) {
 static nt__exit_code train(nt__session *session) {
     nt_status status = nt_train(session->run);
     if (status == NT_OK) status = report_test(session);
-    if (status != NT_OK && status != NT_INTERRUPTED) return nt__report_status(status);
+    if (status != NT_OK && status != NT_INTERRUPTED) return nt__session_fail(session, status);
     nt_status saved = save(session);
-    if (saved != NT_OK) return nt__report_status(saved);
+    if (saved != NT_OK) return nt__session_fail(session, saved);
     if (status == NT_OK) return NT__EXIT_DONE;
     nt__fail(status, "stopped on request after step %lld; the parameters are saved",
              (long long)nt_run_step(session->run));
-    return nt__report(NT__EXIT_INTERRUPTED);
+    return nt__session_fail(session, status);
 }
 
 nt__exit_code nt__train_command(const nt__arguments *arguments) {

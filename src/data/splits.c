@@ -129,7 +129,7 @@ static int64_t array_rows(const nt_array *array) {
     return array->shape.dims[0];
 }
 
-/* The thread's message is that of the call which could not make the array. */
+/* The thread's status and message are those of the call which could not make the array. */
 static nt_status check_array(const nt_array *array) {
     if (!array && !*nt_error_message()) return nt__fail(NT_INVALID, "the array is NULL");
     if (!array) return nt_error_status();
@@ -288,20 +288,10 @@ static nt_status check_row_range(const nt__split *split, const nt__split_field *
     for (size_t offset = 0; offset < bytes; offset += size) {
         double value = nt__element_get(dtype, at + offset);
         if (value >= (double)low && value < (double)limit) continue;
-        return nt__fail(NT_INVALID, "row %" PRId64 ": %.0f is not in %" PRId64 "..%" PRId64, split->options.first + row,
-                        value, low, limit - 1);
+        return nt__fail(NT_INVALID, "split '%s', field '%s', row %" PRId64 ": %.0f is not in %" PRId64 "..%" PRId64,
+                        split->name, field->name, split->options.first + row, value, low, limit - 1);
     }
     return NT_OK;
-}
-
-static nt_status check_range(const nt__split *split, const nt__split_field *field, int64_t low, int64_t limit) {
-    if (nt_dtype_is_float(field->array->dtype))
-        return nt__fail(NT_INVALID, "elements are %s, they must be integers in %" PRId64 "..%" PRId64,
-                        nt_dtype_name(field->array->dtype), low, limit - 1);
-    nt_status status = NT_OK;
-    for (int64_t row = 0; status == NT_OK && row < split->rows; row++)
-        status = check_row_range(split, field, row, low, limit);
-    return status;
 }
 
 nt_status nt__split_check_range(const nt__split *split, const char *field, int64_t low, int64_t limit) {
@@ -309,8 +299,13 @@ nt_status nt__split_check_range(const nt__split *split, const char *field, int64
     if (!found)
         return nt__fail(NT_NOT_FOUND, "split '%s' has no field '%s', it has: %s", split->name, field,
                         split->field_names);
-    nt_status status = check_range(split, found, low, limit);
-    return status == NT_OK ? NT_OK : nt__fail_in(status, "split '%s', field '%s'", split->name, field);
+    if (nt_dtype_is_float(found->array->dtype))
+        return nt__fail(NT_INVALID, "split '%s', field '%s' is %s: it must hold integers in %" PRId64 "..%" PRId64,
+                        split->name, field, nt_dtype_name(found->array->dtype), low, limit - 1);
+    nt_status status = NT_OK;
+    for (int64_t row = 0; status == NT_OK && row < split->rows; row++)
+        status = check_row_range(split, found, row, low, limit);
+    return status;
 }
 
 /* ---- rows ------------------------------------------------------------------------------------------------------- */

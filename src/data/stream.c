@@ -237,11 +237,18 @@ void nt__stream_close(nt__stream *stream) {
 
 /* ---- the consumer ----------------------------------------------------------------------------------------------- */
 
+/* The batch goes over to the consumer's account before the worker may stage another: what is staged is one batch at
+ * most, in the accounts too. */
+static void account_as_taken(nt__staged *staged) {
+    for (size_t i = 0; i < staged->buffer_count; i++) nt__buffer_account(&staged->buffers[i], NT__BATCH);
+}
+
 /* The staged batch, or NULL when no more come. */
 static nt__staged *take_ready(nt__stream *stream) {
     pthread_mutex_lock(&stream->lock);
     while (!stream->ready && !stream->ended) pthread_cond_wait(&stream->changed, &stream->lock);
     nt__staged *staged = stream->ready;
+    if (staged) account_as_taken(staged);
     stream->ready = NULL;
     pthread_cond_signal(&stream->changed);
     pthread_mutex_unlock(&stream->lock);
@@ -252,9 +259,7 @@ nt_status nt__stream_next(nt__stream *stream, nt__staged **out) {
     double start = nt__seconds();
     *out = take_ready(stream);
     stream->waited += nt__seconds() - start;
-    if (!*out) return nt__error_raise(&stream->error); /* the worker is done with it */
-    for (size_t i = 0; i < (*out)->buffer_count; i++) nt__buffer_account(&(*out)->buffers[i], NT__BATCH);
-    return NT_OK;
+    return *out ? NT_OK : nt__error_raise(&stream->error); /* the worker has ended: the error is nobody else's now */
 }
 
 double nt__stream_waited(const nt__stream *stream) {

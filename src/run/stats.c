@@ -1,5 +1,6 @@
 /* The counters of the process as one JSON object. */
 #include <jansson.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,12 +19,30 @@ static json_t *cache_object(void) {
                      (json_int_t)stats.entries, "compile_seconds", stats.compile_seconds, "reports", reports);
 }
 
+/* "optimizer state" becomes optimizer_state. Takes the value over. */
+static void put_purpose(json_t *object, int purpose, json_t *value) {
+    char key[32];
+    snprintf(key, sizeof key, "%s", nt__purpose_name((nt__purpose)purpose));
+    for (char *c = key; *c; c++)
+        if (*c == ' ') *c = '_';
+    json_object_set_new(object, key, value);
+}
+
+static json_t *transfer_object(nt__transfer transfer) {
+    return json_pack("{s:I, s:I}", "count", (json_int_t)transfer.count, "bytes", (json_int_t)transfer.bytes);
+}
+
+/* Count and bytes in all, and by purpose. */
 static json_t *transfers_object(const nt__transfer *transfers) {
-    json_t *object = json_object();
-    for (int i = 0; i < NT__PURPOSE_COUNT; i++)
-        json_object_set_new(
-            object, nt__purpose_name((nt__purpose)i),
-            json_pack("{s:I, s:I}", "count", (json_int_t)transfers[i].count, "bytes", (json_int_t)transfers[i].bytes));
+    json_t *by_purpose = json_object();
+    nt__transfer sum = {0};
+    for (int i = 0; i < NT__PURPOSE_COUNT; i++) {
+        sum.count += transfers[i].count;
+        sum.bytes += transfers[i].bytes;
+        put_purpose(by_purpose, i, transfer_object(transfers[i]));
+    }
+    json_t *object = transfer_object(sum);
+    json_object_set_new(object, "by_purpose", by_purpose);
     return object;
 }
 
@@ -35,16 +54,15 @@ static json_t *count_object(const nt__count *count) {
 
 static json_t *buffers_object(const nt__engine_counts *counts) {
     json_t *object = json_object();
-    for (int i = 0; i < NT__PURPOSE_COUNT; i++)
-        json_object_set_new(object, nt__purpose_name((nt__purpose)i), count_object(&counts->buffers[i]));
+    for (int i = 0; i < NT__PURPOSE_COUNT; i++) put_purpose(object, i, count_object(&counts->buffers[i]));
     json_object_set_new(object, "all", count_object(&counts->all_buffers));
     return object;
 }
 
 nt_status nt_stats_write(const char *path) {
     nt__engine_counts counts = nt__engine_counts_now();
-    json_t *root = json_pack("{s:o, s:{s:o, s:o}, s:o, s:o, s:I, s:I}", "cache", cache_object(), "transfers", "uploads",
-                             transfers_object(counts.uploads), "downloads", transfers_object(counts.downloads),
+    json_t *root = json_pack("{s:o, s:{s:o, s:o}, s:o, s:o, s:I, s:I}", "cache", cache_object(), "transfers", "upload",
+                             transfers_object(counts.uploads), "download", transfers_object(counts.downloads),
                              "buffers", buffers_object(&counts), "executables", count_object(&counts.executables),
                              "compiles", (json_int_t)counts.compiles, "runs", (json_int_t)counts.runs);
     char *text = root ? json_dumps(root, JSON_INDENT(2)) : NULL;

@@ -416,7 +416,7 @@ static void rows_that_memory_is_short_for_are_an_error(void **state) {
     assert_nothing_left(before);
 }
 
-/* ---- the ways a pass ends --------------------------------------------------------------------------------------- */
+/* ---- accounts --------------------------------------------------------------------------------------------------- */
 
 static void take(nt__stream *stream, int batches) {
     for (int i = 0; i < batches; i++) nt__staged_free(next(stream));
@@ -426,6 +426,60 @@ static void take(nt__stream *stream, int batches) {
 static void linger(int turn) {
     nanosleep(&(struct timespec){.tv_nsec = turn % 5 * 500000}, NULL);
 }
+
+static void wait_until_staged(uint64_t buffers) {
+    for (int i = 0; i < 5000 && living_now().staged < buffers; i++)
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+}
+
+/* The worker has one batch ready and the consumer those that it took, no matter how long it takes over them. */
+static void one_batch_is_staged_ahead(void **state) {
+    (void)state;
+    nt_data *data = made_data(20, (nt_split_options){.batch = 4});
+    nt__stream *stream = open_pass(data, 1, 1);
+    nt__staged *staged[5];
+    for (uint64_t i = 0; i < 5; i++) {
+        staged[i] = next(stream);
+        wait_until_staged(i < 4 ? 2 : 0);
+        linger(4);
+        assert_int_equal(living_now().staged, i < 4 ? 2 : 0);
+        assert_int_equal(living_now().batch, 2 * (i + 1));
+        for (int j = 0; j < 2; j++) assert_int_equal(staged[i]->buffers[j].purpose, NT__BATCH);
+    }
+    for (int i = 0; i < 5; i++) nt__staged_free(staged[i]);
+    nt__stream_close(stream);
+    nt__data_free(data);
+    assert_int_equal(nt__engine_counts_now().buffers[NT__STAGED].peak_count, 2); /* also in all passes so far */
+}
+
+static void uploads_are_counted_as_staged(void **state) {
+    (void)state;
+    nt__engine_counts before = nt__engine_counts_now();
+    nt_data *data = made_data(20, (nt_split_options){.batch = 8});
+    nt__stream *stream = open_pass(data, 1, 1);
+    take(stream, 3);
+    nt__stream_close(stream);
+    nt__engine_counts after = nt__engine_counts_now();
+    assert_int_equal(after.uploads[NT__STAGED].count - before.uploads[NT__STAGED].count, 6);
+    assert_int_equal(after.uploads[NT__STAGED].bytes - before.uploads[NT__STAGED].bytes, 3 * 8 * (COLUMNS * 4 + 1));
+    assert_int_equal(after.uploads[NT__BATCH].count, before.uploads[NT__BATCH].count);
+    nt__data_free(data);
+}
+
+static void waiting_is_measured(void **state) {
+    (void)state;
+    nt_data *data = made_data(20, (nt_split_options){.batch = 8});
+    nt__stream *stream = open_pass(data, 1, 1);
+    assert_true(nt__stream_waited(stream) == 0);
+    double start = nt__seconds();
+    take(stream, 3);
+    double waited = nt__stream_waited(stream);
+    assert_true(waited > 0 && waited <= nt__seconds() - start);
+    nt__stream_close(stream);
+    nt__data_free(data);
+}
+
+/* ---- the ways a pass ends --------------------------------------------------------------------------------------- */
 
 static void nothing_stays_alive_however_a_pass_ends(void **state) {
     (void)state;
@@ -499,60 +553,6 @@ static void a_batch_outlives_its_stream(void **state) {
         nt__data_free(data);
     }
     assert_nothing_left(before);
-}
-
-/* ---- accounts --------------------------------------------------------------------------------------------------- */
-
-static void wait_until_staged(uint64_t buffers) {
-    for (int i = 0; i < 5000 && living_now().staged < buffers; i++)
-        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
-}
-
-/* The worker has one batch ready and the consumer those that it took, no matter how long it takes over them. */
-static void one_batch_is_staged_ahead(void **state) {
-    (void)state;
-    nt_data *data = made_data(20, (nt_split_options){.batch = 4});
-    nt__stream *stream = open_pass(data, 1, 1);
-    nt__staged *staged[5];
-    for (uint64_t i = 0; i < 5; i++) {
-        staged[i] = next(stream);
-        wait_until_staged(i < 4 ? 2 : 0);
-        linger(4);
-        assert_int_equal(living_now().staged, i < 4 ? 2 : 0);
-        assert_int_equal(living_now().batch, 2 * (i + 1));
-        for (int j = 0; j < 2; j++) assert_int_equal(staged[i]->buffers[j].purpose, NT__BATCH);
-    }
-    for (int i = 0; i < 5; i++) nt__staged_free(staged[i]);
-    nt__stream_close(stream);
-    nt__data_free(data);
-    assert_int_equal(nt__engine_counts_now().buffers[NT__STAGED].peak_count, 2 * 2); /* two streams overlapped above */
-}
-
-static void uploads_are_counted_as_staged(void **state) {
-    (void)state;
-    nt__engine_counts before = nt__engine_counts_now();
-    nt_data *data = made_data(20, (nt_split_options){.batch = 8});
-    nt__stream *stream = open_pass(data, 1, 1);
-    take(stream, 3);
-    nt__stream_close(stream);
-    nt__engine_counts after = nt__engine_counts_now();
-    assert_int_equal(after.uploads[NT__STAGED].count - before.uploads[NT__STAGED].count, 6);
-    assert_int_equal(after.uploads[NT__STAGED].bytes - before.uploads[NT__STAGED].bytes, 3 * 8 * (COLUMNS * 4 + 1));
-    assert_int_equal(after.uploads[NT__BATCH].count, before.uploads[NT__BATCH].count);
-    nt__data_free(data);
-}
-
-static void waiting_is_measured(void **state) {
-    (void)state;
-    nt_data *data = made_data(20, (nt_split_options){.batch = 8});
-    nt__stream *stream = open_pass(data, 1, 1);
-    assert_true(nt__stream_waited(stream) == 0);
-    double start = nt__seconds();
-    take(stream, 3);
-    double waited = nt__stream_waited(stream);
-    assert_true(waited > 0 && waited <= nt__seconds() - start);
-    nt__stream_close(stream);
-    nt__data_free(data);
 }
 
 /* ---- the worker fails ------------------------------------------------------------------------------------------- */
@@ -684,6 +684,7 @@ static void an_interrupt_goes_to_the_main_thread(void **state) {
     nt_data *data = made_data(20, (nt_split_options){.batch = 4});
     int count_before = list_threads(before);
     nt__stream *stream = open_pass(data, 1, 1); /* five batches: its worker waits for us to take the first */
+    wait_until_staged(2);                       /* a thread that starts blocks more for a moment */
     int count = list_threads(after), workers = 0;
     for (int i = 0; i < count; i++) {
         if (holds(before, count_before, after[i])) continue;
@@ -715,13 +716,13 @@ int main(void) {
         cmocka_unit_test(rows_in_order_are_not_copied),
         cmocka_unit_test(missing_fields_are_remembered),
         cmocka_unit_test(rows_that_memory_is_short_for_are_an_error),
+        cmocka_unit_test(one_batch_is_staged_ahead),
+        cmocka_unit_test(uploads_are_counted_as_staged),
+        cmocka_unit_test(waiting_is_measured),
         cmocka_unit_test(nothing_stays_alive_however_a_pass_ends),
         cmocka_unit_test(a_thousand_passes_leave_nothing),
         cmocka_unit_test(streams_may_follow_and_overlap),
         cmocka_unit_test(a_batch_outlives_its_stream),
-        cmocka_unit_test(one_batch_is_staged_ahead),
-        cmocka_unit_test(uploads_are_counted_as_staged),
-        cmocka_unit_test(waiting_is_measured),
         cmocka_unit_test(every_refused_allocation_is_an_error),
         cmocka_unit_test(a_failed_pass_may_be_closed_without_looking),
         cmocka_unit_test(what_the_engine_refuses_is_an_error),

@@ -37,13 +37,13 @@ static nt_tensor plus_one_negated(nt_tensor x) {
     return nt_neg(y);
 }
 
-static nt_tensor first_of_two(nt_tensor x) {
-    return nt_sub(nt_neg(x), nt_exp(x));
+static nt_tensor less_itself(nt_tensor x) {
+    return nt_mul(nt_neg(x), x);
 }
 
-static nt_tensor second_of_two(nt_tensor x) {
-    nt_tensor negative = nt_neg(x);
-    return nt_sub(nt_exp(x), negative);
+static nt_tensor squared_negation(nt_tensor x) {
+    nt_tensor y = nt_neg(x);
+    return nt_mul(y, y);
 }
 
 enum { MAX_PARTS = 3 };
@@ -94,7 +94,7 @@ static nt__program *program_of(plan p) {
     assert_ok(try_program(&p, &printed, &port, &program));
     return program;
 }
-#define new_program(...) program_of((plan){__VA_ARGS__})
+#define new_program(function, ...) program_of((plan){.hook = function, ##__VA_ARGS__})
 
 /* Makes a program ready and lets it go: the cache keeps what was compiled. */
 static void prepare(plan p) {
@@ -102,7 +102,7 @@ static void prepare(plan p) {
     assert_ok(nt__program_ready(program));
     nt__program_free(program);
 }
-#define ready(...) prepare((plan){__VA_ARGS__})
+#define ready(function, ...) prepare((plan){.hook = function, ##__VA_ARGS__})
 
 static nt_status run_on(nt__program *program, const float *values, int64_t count, nt__buffer *result) {
     nt__buffer argument = {0};
@@ -237,8 +237,9 @@ static void a_changed_operation_is_named_with_its_place(void **state) {
     ready(plus_one);
     ready(plus_two);
     assert_string_equal(moved(1), placed(hook_line, "plus_two",
-                                         "constant dense<0x3F800000> : () -> tensor<3xf32> -> constant "
-                                         "dense<0x40000000> : () -> tensor<3xf32>"));
+                                         "constant <{value = dense<0x3F800000> : tensor<3xf32>}> : () -> tensor<3xf32> "
+                                         "-> constant <{value = dense<0x40000000> : tensor<3xf32>}> : () -> "
+                                         "tensor<3xf32>"));
     ready(plus_itself);
     const char *place = placed(hook_line, "plus_itself", "");
     assert_memory_equal(moved(2), place, strlen(place));
@@ -261,8 +262,8 @@ static void added_and_removed_operations_are_named_with_their_place(void **state
 
 static void other_connections_are_told_from_other_operations(void **state) {
     (void)state;
-    ready(first_of_two);
-    ready(second_of_two);
+    ready(less_itself);
+    ready(squared_negation);
     assert_counts(2, 0, 2);
     assert_string_equal(moved(1), "the same operations, connected in another way");
 }
@@ -353,7 +354,7 @@ static void a_failed_compile_leads_to_the_users_line(void **state) {
     snprintf(place, sizeof place, "%s:%d in plus_one: compiling 'forward of Toy': ", __FILE__, plus_line);
     for (int i = 0; i < 2; i++) {
         nt__buffer result = {0};
-        assert_failed(nt__program_ready(program), NT_ENGINE, place, "?tablehlo.add");
+        assert_failed(nt__program_ready(program), NT_ENGINE, place);
         assert_memory_equal(nt_error_message(), place, strlen(place));
         assert_failed(run_on(program, (float[]){1, 2, 3}, 3, &result), NT_ENGINE, place);
         assert_int_equal(result.state, NT__BUFFER_EMPTY);
@@ -380,13 +381,13 @@ static void a_failure_elsewhere_names_no_line(void **state) {
 
 static void a_wrong_signature_is_refused_and_not_kept(void **state) {
     (void)state;
-    plan p = {plus_one};
+    plan p = {.hook = plus_one};
     nt__port port;
     nt__printed printed = print_plan(&p, &port);
     port.type.shape = nt_dims(4);
     nt__program *program;
     assert_ok(try_program(&p, &printed, &port, &program));
-    assert_failed(nt__program_ready(program), NT_INVALID, "'y' is [4] f32 in the signature and [3] f32 in the program");
+    assert_failed(nt__program_ready(program), NT_INVALID, "'y' is f32[4] in the signature and f32[3] in the program");
     assert_counts(0, 0, 0);
     nt__program_free(program);
 }
@@ -432,7 +433,7 @@ static void a_failed_allocation_leaves_nothing(void **state) {
     (void)state;
     heard h = {0};
     nt_notice_function notice = nt_set_notice(hear, &h);
-    const plan p = {plus_one, .parts = {{"hidden", "3"}}, .loud = true};
+    const plan p = {.hook = plus_one, .parts = {{"hidden", "3"}}, .loud = true};
     nt__buffer argument = {0};
     upload_floats("x", NT__BATCH, (float[]){1, 2, 3}, 3, &argument);
     size_t before = nt__memory().live, n = 1;

@@ -1,0 +1,221 @@
+/* The nitro command as its user meets it: help, wrong use, exit codes. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "command.h"
+
+/* "path of the file" and what else the messages show of it. */
+static const char *experiment_file(void) {
+    static char path[SCRATCH_PATH];
+    put_experiment("some.c", "Some",
+                   "GRAPH_CONST(int, hidden_units, 256, \"units in the hidden layer\")"
+                   "DEVICE(float, smoothing, 0.1f, \"label smoothing\")"
+                   "FIELD(bool, shuffle, true, \"another order in each epoch\")"
+                   "FIELD(const char *, data_dir, \"data\", \"folder of the files\")"
+                   "FIELD(int, max_epochs, 5, \"passes over the data\")",
+                   "");
+    snprintf(path, sizeof path, "%s", scratch("some.c"));
+    return path;
+}
+
+/* ---- help ------------------------------------------------------------------------------------------------------- */
+
+static void the_manual_has_everything(void **state) {
+    (void)state;
+    static const char *const ways[] = {"help", "--help", "-h"};
+    for (size_t i = 0; i < 3; i++) {
+        const ended *e = nitro(ways[i]);
+        assert_int_equal(e->code, 0);
+        assert_string_equal(e->err, "");
+        assert_has(e->out, "usage: nitro train FILE.c", "nitro evaluate FILE.c", "nitro devices");
+        assert_has(e->out, "--max-epochs", "--max-steps", "--seed", "--accum", "--gradient-clip-norm");
+        assert_has(e->out, "--run-dir", "--learning-rate", "--quiet", "--stats", "--experiment", "--split",
+                   "--weights");
+        assert_has(e->out, "--cflags", "--ldflags", "NITRO_PLUGIN ", "NITRO_PLUGIN_PATH", "TF_CPP_MIN_LOG_LEVEL",
+                   "CC ");
+        assert_has(e->out, "parameters.safetensors", "exit codes", "130", "examples");
+    }
+}
+
+static void a_command_has_its_own_manual(void **state) {
+    (void)state;
+    char first[MOST_OUTPUT];
+    const ended *e = nitro("train", "--help");
+    assert_int_equal(e->code, 0);
+    assert_has(e->out, "usage: nitro train FILE.c [MORE.c ...] [flags]", "--max-epochs");
+    assert_has_not(e->out, "--split");
+    snprintf(first, sizeof first, "%s", e->out);
+    assert_string_equal(nitro("help", "train")->out, first);
+    assert_string_equal(nitro("train", "no-such-file.c", "--anything", "-h")->out, first);
+    e = nitro("evaluate", "--help");
+    assert_int_equal(e->code, 0);
+    assert_has(e->out, "usage: nitro evaluate", "--split", "--weights");
+    e = nitro("devices", "--help");
+    assert_has(e->out, "usage: nitro devices\n");
+    assert_has_not(e->out, "--cflags");
+    assert_has(nitro("help", "--help")->out, "usage: nitro help");
+}
+
+static void the_version_is_shown(void **state) {
+    (void)state;
+    const ended *e = nitro("--version");
+    int major, minor, patch;
+    assert_int_equal(e->code, 0);
+    assert_int_equal(sscanf(e->out, "nitro %d.%d.%d", &major, &minor, &patch), 3);
+}
+
+static void help_lists_every_field_in_columns(void **state) {
+    (void)state;
+    const ended *e = nitro("help", experiment_file());
+    assert_int_equal(e->code, 0);
+    assert_string_equal(e->err, "");
+    assert_has(e->out, "Some (", "some.c)");
+    assert_has(e->out, "  flag            type    default  marker      meaning\n"
+                       "  --batch         int     8        Host        samples\n"
+                       "  --hidden-units  int     256      GraphConst  units in the hidden layer\n"
+                       "  --smoothing     float   0.1      Device      label smoothing\n"
+                       "  --shuffle       bool    true     Host        another order in each epoch\n"
+                       "  --data-dir      string  \"data\"   Host        folder of the files\n"
+                       "  max_epochs      int     5        Host        passes over the data\n");
+    assert_has(e->out, "--max-epochs          int64_t  5 (the field)", "--seed                int64_t  42 ");
+}
+
+static void help_shows_all_experiments_or_one(void **state) {
+    (void)state;
+    put_experiment("one.c", "One", "", "");
+    put_experiment("two.c", "Two", "", "");
+    char one[SCRATCH_PATH], two[SCRATCH_PATH];
+    snprintf(one, sizeof one, "%s", scratch("one.c"));
+    snprintf(two, sizeof two, "%s", scratch("two.c"));
+    const ended *e = nitro("help", one, two);
+    assert_int_equal(e->code, 0);
+    assert_has(e->out, "One (", "Two (");
+    e = nitro("help", one, two, "--experiment=Two");
+    assert_int_equal(e->code, 0);
+    assert_has(e->out, "Two (");
+    assert_has_not(e->out, "One (");
+    e = nitro("help", one, two, "--experiment", "Three");
+    assert_int_equal(e->code, 2);
+    assert_has(e->err, "no experiment of the name Three");
+}
+
+static void a_file_without_an_experiment_is_reported(void **state) {
+    (void)state;
+    put_text("plain.c", "int plain(void) { return 0; }\n");
+    const ended *e = nitro("help", scratch("plain.c"));
+    assert_int_equal(e->code, 2);
+    assert_has(e->err, "nitro: '",
+               "plain.c' has no experiment: declare one with NT_EXPERIMENT and define it with NT_DEFINE");
+    assert_has(nitro("train", scratch("plain.c"))->err, "plain.c' has no experiment");
+}
+
+/* ---- wrong use -------------------------------------------------------------------------------------------------- */
+
+static void misuse(const ended *e, const char *message) {
+    assert_has(e->err, message);
+    assert_int_equal(strncmp(e->err, "nitro: ", 7), 0);
+    assert_string_equal(e->out, "");
+    assert_int_equal(e->code, 2);
+}
+
+static void without_words_the_usage_is_shown(void **state) {
+    (void)state;
+    const ended *e = run_words((char *[]){command_path(), NULL});
+    assert_int_equal(e->code, 2);
+    assert_has(e->err, "usage: nitro train");
+    assert_string_equal(e->out, "");
+}
+
+static void unknown_commands_are_refused(void **state) {
+    (void)state;
+    misuse(nitro("trian"), "there is no command 'trian' (did you mean nitro train?); nitro --help lists the commands");
+    misuse(nitro("zzz"), "there is no command 'zzz'; nitro --help");
+    misuse(nitro("--verbose"), "there is no command '--verbose'");
+}
+
+static void files_must_be_there(void **state) {
+    (void)state;
+    misuse(nitro("train"), "no file was given: write nitro train FILE.c");
+    misuse(nitro("evaluate", "--quiet"), "no file was given: write nitro evaluate FILE.c");
+    misuse(nitro("train", "absent.c"), "there is no file 'absent.c'");
+    misuse(nitro("train", "model.o"), "'model.o' is no C source file: its name does not end in .c");
+    misuse(nitro("help", "absent.c"), "there is no file 'absent.c'");
+    misuse(nitro("train", "--shuffle", "some.c"), "'some.c' was taken as the value of --shuffle. Files stand before");
+    misuse(nitro("devices", "x.c"), "nitro devices takes no file, and 'x.c' was given");
+}
+
+static void unknown_flags_are_refused(void **state) {
+    (void)state;
+    const char *file = experiment_file();
+    misuse(nitro("train", file, "--hiden-units=3"),
+           "there is no flag --hiden-units (did you mean --hidden-units?); nitro help ");
+    misuse(nitro("train", file, "--max=3"), "there is no flag --max (did you mean --max-epochs or --max-steps?)");
+    misuse(nitro("train", file, "--nothing-like-it"), "there is no flag --nothing-like-it; nitro help ");
+    misuse(nitro("train", file, "--split=val"), "--split is a flag of nitro evaluate and not of this command");
+    misuse(nitro("train", file, "-q"), "'-q' is no flag: flags are written --name=value");
+    misuse(nitro("train", file, "--"), "'--' is no flag");
+    misuse(nitro("help", file, "--hidden-units=3"), "there is no flag --hidden-units");
+    misuse(nitro("devices", "--quiet"), "--quiet is a flag of nitro train and not of this command");
+}
+
+static void values_of_the_wrong_type_are_refused(void **state) {
+    (void)state;
+    const char *file = experiment_file();
+    misuse(nitro("train", file, "--hidden-units=many"), "hidden_units (int): 'many' is not a whole number");
+    misuse(nitro("train", file, "--hidden_units", "1e3"),
+           "hidden_units (int): '1e3' is not written as a whole number; write 1000");
+    misuse(nitro("train", file, "--smoothing=some"), "smoothing (float): 'some' is not a number");
+    misuse(nitro("train", file, "--shuffle=maybe"), "shuffle (bool): 'maybe' is neither true nor false");
+    misuse(nitro("train", file, "--hidden-units"), "--hidden-units needs a value (int): write --hidden-units=VALUE");
+    misuse(nitro("train", file, "--no-shuffle=1"), "--no-shuffle takes no value, and '1' was given");
+    misuse(nitro("train", file, "--max-epochs=1.5"), "max_epochs (int64_t): '1.5' is not a whole number");
+    misuse(nitro("train", file, "--learning-rate=fast"), "learning_rate (double): 'fast' is not a number");
+}
+
+static void one_experiment_has_to_be_chosen(void **state) {
+    (void)state;
+    put_experiment("one.c", "One", "", "");
+    put_experiment("two.c", "Two", "", "");
+    char one[SCRATCH_PATH], two[SCRATCH_PATH];
+    snprintf(one, sizeof one, "%s", scratch("one.c"));
+    snprintf(two, sizeof two, "%s", scratch("two.c"));
+    misuse(nitro("train", one, two), "the files have several experiments: One, Two. Choose one with --experiment=NAME");
+    misuse(nitro("train", one, two, "--experiment=Three"), "no experiment of that name, they have: One, Two");
+    /* The one that was chosen is used: it has no build_data hook. */
+    const ended *e = nitro("train", one, two, "--experiment=Two", "--run-dir", scratch("run"));
+    assert_int_equal(e->code, 1);
+    assert_has(e->err, "experiment Two (", "has no build_data hook");
+}
+
+/* ---- output ----------------------------------------------------------------------------------------------------- */
+
+static void output_that_cannot_be_written_is_a_failure(void **state) {
+    (void)state;
+    char line[2 * SCRATCH_PATH];
+    snprintf(line, sizeof line, "'%s' --version >/dev/full", command_path());
+    const ended *e = run_words((char *[]){"/bin/sh", "-c", line, NULL});
+    assert_int_equal(e->code, 1);
+    assert_has(e->err, "nitro: cannot write to standard output: No space left on device");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_manual_has_everything),
+        cmocka_unit_test(a_command_has_its_own_manual),
+        cmocka_unit_test(the_version_is_shown),
+        cmocka_unit_test(help_lists_every_field_in_columns),
+        cmocka_unit_test(help_shows_all_experiments_or_one),
+        cmocka_unit_test(a_file_without_an_experiment_is_reported),
+        cmocka_unit_test(without_words_the_usage_is_shown),
+        cmocka_unit_test(unknown_commands_are_refused),
+        cmocka_unit_test(files_must_be_there),
+        cmocka_unit_test(unknown_flags_are_refused),
+        cmocka_unit_test(values_of_the_wrong_type_are_refused),
+        cmocka_unit_test(one_experiment_has_to_be_chosen),
+        cmocka_unit_test(output_that_cannot_be_written_is_a_failure),
+    };
+    return cmocka_run_group_tests_name("command", tests, command_make, scratch_remove);
+}

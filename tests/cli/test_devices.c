@@ -1,0 +1,56 @@
+/* nitro devices: it opens the engine and says what it is; the allocator is the one the command was linked with. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "command.h"
+
+#if defined(__SANITIZE_ADDRESS__)
+#define IS_SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define IS_SANITIZED 1
+#endif
+#endif
+
+#ifdef IS_SANITIZED
+static const char allocator[] = "  allocator  the C library's\n";
+#else
+static const char allocator[] = "  allocator  tcmalloc\n";
+#endif
+
+static void the_engine_is_described(void **state) {
+    (void)state;
+    char plugin[SCRATCH_PATH];
+    int major = 0, minor = 0;
+    const ended *e = nitro("devices");
+    assert_int_equal(e->code, 0);
+    snprintf(plugin, sizeof plugin, "  plugin     %s\n", getenv("NITRO_PLUGIN"));
+    assert_has(e->out, plugin, "  platform   cpu", "  StableHLO  ", "  devices    ", allocator);
+    const char *api = strstr(e->out, "  PJRT API   ");
+    assert_non_null(api);
+    assert_int_equal(sscanf(api, "  PJRT API   %d.%d", &major, &minor), 2);
+    assert_true(major > 0 || minor > 0);
+}
+
+static void a_plugin_that_is_not_there_is_a_failure(void **state) {
+    (void)state;
+    char before[SCRATCH_PATH];
+    snprintf(before, sizeof before, "%s", getenv("NITRO_PLUGIN"));
+    setenv("NITRO_PLUGIN", scratch("absent.so"), 1);
+    const ended *e = nitro("devices");
+    setenv("NITRO_PLUGIN", before, 1);
+    assert_int_equal(e->code, 1);
+    assert_has(e->err, "nitro: ", "absent.so");
+    assert_string_equal(e->out, "");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_engine_is_described),
+        cmocka_unit_test(a_plugin_that_is_not_there_is_a_failure),
+    };
+    return cmocka_run_group_tests_name("devices", tests, command_make, scratch_remove);
+}

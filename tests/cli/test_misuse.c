@@ -1,0 +1,81 @@
+/* Mistakes that do not compile: what the compiler says about each, with gcc and with clang. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "command.h"
+
+static const char *const compilers[] = {"gcc", "clang"};
+enum { COMPILERS = 2 };
+
+/* Compiles the snippet as the command does, with a mistake switched on ("" for none). */
+static const ended *compile(const char *compiler, const char *mistake) {
+    char file[SCRATCH_PATH], flag[128];
+    snprintf(file, sizeof file, "%s/snippets/misuse.c", getenv("NT_TESTS"));
+    snprintf(flag, sizeof flag, "--cflags=%s%s", *mistake ? "-D" : "", mistake);
+    setenv("CC", compiler, 1);
+    const ended *e = nitro("help", file, flag);
+    unsetenv("CC");
+    return e;
+}
+
+static void the_snippet_itself_compiles(void **state) {
+    (void)state;
+    for (size_t i = 0; i < COMPILERS; i++) {
+        const ended *e = compile(compilers[i], "");
+        assert_int_equal(e->code, 0);
+        assert_string_equal(e->err, "");
+        assert_has(e->out, "Digits (", "Other (", "--batch-size  int     128", "--batch-size  int   64");
+    }
+}
+
+/* The compiler's message has all of the pieces. */
+static void refuses(const char *mistake, const char *first, const char *second) {
+    for (size_t i = 0; i < COMPILERS; i++) {
+        const ended *e = compile(compilers[i], mistake);
+        if (e->code != 1) fail_msg("%s compiles with %s", mistake, compilers[i]);
+        assert_string_equal(e->out, "");
+        assert_has(e->err, "misuse.c:", "error:", first, second);
+        assert_has(e->err, "nitro: compiling '", "misuse.c' failed; the messages of '");
+    }
+}
+
+static void a_host_field_in_a_traced_hook_does_not_compile(void **state) {
+    (void)state;
+    refuses("HOST_FIELD_AS_SIZE", "batch_size_is_a_Host_field__mark_it_DEVICE_or_GRAPH_CONST", "e->batch_size");
+    refuses("HOST_FIELD_IN_ARITHMETIC", "batch_size_is_a_Host_field__mark_it_DEVICE_or_GRAPH_CONST", "e->batch_size");
+    refuses("HOST_FIELD_AS_OPERAND", "scale_is_a_Host_field__mark_it_DEVICE_or_GRAPH_CONST", "e->scale");
+    refuses("HOST_FIELD_AS_VALUE", "wide_is_a_Host_field__mark_it_DEVICE_or_GRAPH_CONST", "e->wide");
+    refuses("HOST_FIELD_AS_TEXT", "folder_is_a_Host_field__mark_it_DEVICE_or_GRAPH_CONST", "e->folder");
+}
+
+static void a_hook_of_the_wrong_type_does_not_compile(void **state) {
+    (void)state;
+    refuses("HOOK_OF_ANOTHER_TYPE", "forward", ".loss = LOSS");
+    refuses("HOOK_OF_ANOTHER_EXPERIMENT", "other_rate", "incompatible");
+    refuses("HOOK_WITHOUT_RESULT", "learning_rate", "non-void function");
+}
+
+static void traced_and_host_values_do_not_mix(void **state) {
+    (void)state;
+    refuses("TRACED_OPERATION_IN_HOST_HOOK", "nt_host_batch", "nt_field(batch, \"label\")");
+    refuses("HOST_ARRAY_AS_OPERAND", "nt_array", "nt_relu");
+}
+
+static void a_misspelt_operation_does_not_compile(void **state) {
+    (void)state;
+    refuses("MISSPELT_OPERATION", "nt_rleu", "implicit");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_snippet_itself_compiles),
+        cmocka_unit_test(a_host_field_in_a_traced_hook_does_not_compile),
+        cmocka_unit_test(a_hook_of_the_wrong_type_does_not_compile),
+        cmocka_unit_test(traced_and_host_values_do_not_mix),
+        cmocka_unit_test(a_misspelt_operation_does_not_compile),
+    };
+    return cmocka_run_group_tests_name("misuse", tests, command_make, scratch_remove);
+}

@@ -1,0 +1,164 @@
+/* Training through the command, on real data: what a user types, sees and finds afterwards. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <signal.h>
+#include <sys/wait.h>
+
+#include "../base/scratch.h"
+#include "array/array.h"
+
+static char nitro[SCRATCH_PATH], example[SCRATCH_PATH];
+
+/* Starts the command in the scratch folder with its output in the files out and err there. */
+static pid_t start(const char *const *words) {
+    const char *arguments[32] = {nitro};
+    int count = 1;
+    while (*words && count < 31) arguments[count++] = *words++;
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child > 0) return child;
+    if (chdir(scratch_folder) != 0) _exit(99);
+    dup2(open("out", O_WRONLY | O_CREAT | O_TRUNC, 0644), STDOUT_FILENO);
+    dup2(open("err", O_WRONLY | O_CREAT | O_TRUNC, 0644), STDERR_FILENO);
+    execv(nitro, (char *const *)arguments);
+    _exit(98);
+}
+
+static int finish(pid_t child) {
+    int state;
+    assert_int_equal(waitpid(child, &state, 0), child);
+    assert_true(WIFEXITED(state));
+    return WEXITSTATUS(state);
+}
+
+static char *contents(const char *name) {
+    char *text;
+    size_t length;
+    if (nt__read_file(scratch(name), &text, &length) != NT_OK) fail_msg("%s", nt_error_message());
+    return text;
+}
+
+#define run(...) run_at((const char *const[]){__VA_ARGS__, NULL}, __LINE__)
+static void run_at(const char *const *words, int line) {
+    int code = finish(start(words));
+    if (code == 0) return;
+    print_error("line %d: exit %d\n%s\n", line, code, contents("err"));
+    fail();
+}
+
+/* The number after a text of the output, such as "test accuracy ". */
+static double number_after(const char *text, const char *label) {
+    const char *at = strstr(text, label);
+    if (!at) fail_msg("'%s' is not in:\n%s", label, text);
+    return strtod(at + strlen(label), NULL);
+}
+
+static json_int_t counter(json_t *root, const char *first, const char *second, const char *third) {
+    json_t *object = json_object_get(json_object_get(root, first), second);
+    json_t *value = third ? json_object_get(object, third) : object;
+    assert_true(json_is_integer(value));
+    return json_integer_value(value);
+}
+
+static void the_example_reaches_its_accuracy(void **state) {
+    (void)state;
+    run("train", example, "--max-epochs=5", "--stats", "stats.json");
+    char *out = contents("out");
+    double accuracy = number_after(out, "test accuracy ");
+    assert_true(accuracy >= 0.86);
+    nt__free(out);
+
+    json_error_t error;
+    json_t *stats = json_load_file(scratch("stats.json"), 0, &error);
+    assert_non_null(stats);
+    assert_int_equal(counter(stats, "cache", "misses", NULL), 3);
+    assert_int_equal(counter(stats, "cache", "entries", NULL), 3);
+    assert_int_equal(json_array_size(json_object_get(json_object_get(stats, "cache"), "reports")), 3);
+    assert_int_equal(counter(stats, "buffers", "batch", "live_count"), 0);
+    assert_int_equal(counter(stats, "buffers", "staged_batch", "live_count"), 0);
+    assert_true(counter(stats, "buffers", "parameters", "peak_bytes") >= 235146 * 4);
+    assert_true(counter(stats, "transfers", "upload", "count") >= 5 * 429 * 2);
+    json_decref(stats);
+
+    nt__safetensors file;
+    assert_int_equal(nt__safetensors_read(scratch("runs/Fashion/parameters.safetensors"), &file), NT_OK);
+    assert_int_equal(file.count, 6);
+    const nt__named_array *weight = nt__safetensors_find(&file, "hidden1.weight");
+    assert_non_null(weight);
+    assert_true(nt_shape_equal(weight->type.shape, nt_dims(784, 256)));
+    nt__safetensors_free(&file);
+
+    char *log = contents("runs/Fashion/metrics.jsonl");
+    int lines = 0;
+    for (const char *at = log; (at = strstr(at, "\"context\":\"train\"")); at++) lines++;
+    assert_int_equal(lines, 5 * 429);
+    nt__free(log);
+
+    run("evaluate", example);
+    out = contents("out");
+    assert_true(number_after(out, "test accuracy ") == accuracy);
+    nt__free(out);
+}
+
+static void max_steps_and_run_dir(void **state) {
+    (void)state;
+    run("train", example, "--max-steps=3", "--run-dir", "elsewhere", "--seed=1", "--learning-rate=0.01", "--quiet");
+    char *log = contents("elsewhere/metrics.jsonl"), *err = contents("err");
+    assert_non_null(strstr(log, "\"step\":3"));
+    assert_null(strstr(log, "\"step\":4"));
+    assert_non_null(strstr(log, "\"learning_rate\":0.01"));
+    assert_null(strstr(err, "compiled"));
+    nt__free(log);
+    nt__free(err);
+}
+
+static bool has_trained(void) {
+    char *text;
+    size_t length;
+    if (nt__read_file(scratch("runs/Fashion/metrics.jsonl"), &text, &length) != NT_OK) return false;
+    bool trained = strstr(text, "\"step\":20}") != NULL;
+    nt__free(text);
+    return trained;
+}
+
+static void one_interrupt_ends_at_the_next_step(void **state) {
+    (void)state;
+    unlink(scratch("runs/Fashion/metrics.jsonl"));
+    unlink(scratch("runs/Fashion/parameters.safetensors"));
+    pid_t child = start((const char *const[]){"train", example, "--max-epochs=1000", NULL});
+    for (int tries = 0; !has_trained(); tries++) {
+        if (tries == 3000) {
+            kill(child, SIGKILL);
+            fail_msg("no step in 30 s:\n%s", contents("err"));
+        }
+        usleep(10000);
+    }
+    kill(child, SIGINT);
+    assert_int_equal(finish(child), 130);
+    nt__safetensors file;
+    assert_int_equal(nt__safetensors_read(scratch("runs/Fashion/parameters.safetensors"), &file), NT_OK);
+    nt__safetensors_free(&file);
+    char *log = contents("runs/Fashion/metrics.jsonl");
+    assert_non_null(strstr(log, "\"status\":\"requested\""));
+    nt__free(log);
+}
+
+static int set_up(void **state) {
+    snprintf(nitro, sizeof nitro, "%s/nitro", getenv("NITRO_BUILD"));
+    snprintf(example, sizeof example, "%s/../examples/fashion.c", getenv("NT_TESTS"));
+    return scratch_make(state);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_example_reaches_its_accuracy),
+        cmocka_unit_test(max_steps_and_run_dir),
+        cmocka_unit_test(one_interrupt_ends_at_the_next_step),
+    };
+    return cmocka_run_group_tests(tests, set_up, scratch_remove);
+}
