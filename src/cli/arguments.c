@@ -42,9 +42,13 @@ static const nt__keyword *keyword_of(nt__command_bit command, const char *name) 
     return keyword && keyword->field.type == NT_FIELD_BOOL ? keyword : NULL;
 }
 
+static bool is_flag(const char *word) {
+    return strcmp(word, "-h") == 0 || (strncmp(word, "--", 2) == 0 && word[2] && word[2] != '=');
+}
+
 /* "-3" may be a value, "--depth" may not. */
 static bool can_be_value(const char *word) {
-    return word && strncmp(word, "--", 2) != 0;
+    return word && !is_flag(word);
 }
 
 /* Sorts one flag; *taken is true when `next` is its value. */
@@ -65,10 +69,6 @@ static nt_status read_flag(nt__arguments *arguments, const char *word, const cha
     *taken = flag.is_next_word;
     arguments->flags[arguments->flag_count++] = flag;
     return NT_OK;
-}
-
-static bool is_flag(const char *word) {
-    return strcmp(word, "-h") == 0 || (strncmp(word, "--", 2) == 0 && word[2] && word[2] != '=');
 }
 
 nt_status nt__arguments_read(nt__command_bit command, int count, char *const *words, nt__arguments *out) {

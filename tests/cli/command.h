@@ -40,17 +40,17 @@ static inline void read_output(const char *name, char out[MOST_OUTPUT]) {
 }
 
 /* In the child. */
-static inline void become_command(char *const *words) {
+static inline void become_command(const char *const *words) {
     int out = open(scratch("out"), O_WRONLY | O_CREAT | O_TRUNC, 0666);
     int err = open(scratch("err"), O_WRONLY | O_CREAT | O_TRUNC, 0666);
     dup2(out, STDOUT_FILENO);
     dup2(err, STDERR_FILENO);
-    execvp(words[0], words);
+    execvp(words[0], (char *const *)(uintptr_t)words);
     _exit(126);
 }
 
 /* Runs a program with the words up to NULL, the program first. The result is valid until the next call. */
-static inline const ended *run_words(char *const *words) {
+static inline const ended *run_words(const char *const *words) {
     static ended result;
     int how;
     fflush(NULL);
@@ -64,7 +64,7 @@ static inline const ended *run_words(char *const *words) {
     return &result;
 }
 
-static inline char *command_path(void) {
+static inline const char *command_path(void) {
     static char path[SCRATCH_PATH];
     const char *build = getenv("NITRO_BUILD");
     assert_non_null(build);
@@ -75,10 +75,10 @@ static inline char *command_path(void) {
 /* nitro("help", "file.c") */
 #define nitro(...) run_nitro((const char *const[]){__VA_ARGS__, NULL})
 static inline const ended *run_nitro(const char *const *words) {
-    char *all[MOST_WORDS] = {command_path()};
+    const char *all[MOST_WORDS] = {command_path()};
     for (size_t i = 0; words[i]; i++) {
         assert_true(i + 2 < MOST_WORDS);
-        all[i + 1] = (char *)(uintptr_t)words[i];
+        all[i + 1] = words[i];
     }
     return run_words(all);
 }

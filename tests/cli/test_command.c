@@ -123,7 +123,7 @@ static void misuse(const ended *e, const char *message) {
 
 static void without_words_the_usage_is_shown(void **state) {
     (void)state;
-    const ended *e = run_words((char *[]){command_path(), NULL});
+    const ended *e = run_words((const char *const[]){command_path(), NULL});
     assert_int_equal(e->code, 2);
     assert_has(e->err, "usage: nitro train");
     assert_string_equal(e->out, "");
@@ -196,7 +196,7 @@ static void output_that_cannot_be_written_is_a_failure(void **state) {
     (void)state;
     char line[2 * SCRATCH_PATH];
     snprintf(line, sizeof line, "'%s' --version >/dev/full", command_path());
-    const ended *e = run_words((char *[]){"/bin/sh", "-c", line, NULL});
+    const ended *e = run_words((const char *const[]){"/bin/sh", "-c", line, NULL});
     assert_int_equal(e->code, 1);
     assert_has(e->err, "nitro: cannot write to standard output: No space left on device");
 }

@@ -55,7 +55,7 @@ static void a_hook_of_the_wrong_type_does_not_compile(void **state) {
     (void)state;
     refuses("HOOK_OF_ANOTHER_TYPE", "forward", ".loss = LOSS");
     refuses("HOOK_OF_ANOTHER_EXPERIMENT", "other_rate", "incompatible");
-    refuses("HOOK_WITHOUT_RESULT", "learning_rate", "non-void function");
+    refuses("HOOK_WITHOUT_RESULT", "return-type", "void");
 }
 
 static void traced_and_host_values_do_not_mix(void **state) {
