@@ -65,6 +65,25 @@ static json_int_t counter(json_t *root, const char *first, const char *second, c
     return json_integer_value(value);
 }
 
+/* The safetensors package of Python reads the parameters: names, shapes, types, finite values. */
+static void read_in_python(void) {
+    const char *program = "import sys; sys.path.insert(0, sys.argv[1])\n"
+                          "from safetensors.numpy import load_file\n"
+                          "arrays = load_file(sys.argv[2])\n"
+                          "assert sorted(arrays) == ['hidden1.bias', 'hidden1.weight', 'hidden2.bias',"
+                          " 'hidden2.weight', 'logits.bias', 'logits.weight'], sorted(arrays)\n"
+                          "assert arrays['hidden1.weight'].shape == (784, 256)\n"
+                          "assert all(a.dtype == 'float32' and abs(a).max() < 100 for a in arrays.values())\n";
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        execlp("python3", "python3", "-c", program, getenv("NT_PYTHONPATH"),
+               scratch("runs/Fashion/parameters.safetensors"), (char *)NULL);
+        _exit(98);
+    }
+    assert_int_equal(finish(child), 0);
+}
+
 static void the_example_reaches_its_accuracy(void **state) {
     (void)state;
     run("train", example, "--max-epochs=5", "--stats", "stats.json");
@@ -92,6 +111,8 @@ static void the_example_reaches_its_accuracy(void **state) {
     assert_non_null(weight);
     assert_true(nt_shape_equal(weight->type.shape, nt_dims(784, 256)));
     nt__safetensors_free(&file);
+
+    read_in_python();
 
     char *log = contents("runs/Fashion/metrics.jsonl");
     int lines = 0;
