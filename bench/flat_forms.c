@@ -1,13 +1,16 @@
-/* Three forms of the gradient program, side by side: how parameters and accumulators cross into the program, and how a
- * gradient gets to its place. Prints a table with the time to compile, the temporary bytes and the time of a step.
- * Not here: the optimizer program, for which the flat form is the only one.
+/* Flat buffers against arrays apart, side by side: how parameters, accumulators and optimizer state cross into the
+ * gradient program and the optimizer program. Prints a table with the time to compile, the temporary bytes and the time
+ * of a step. Not here: the loop around the programs.
  *
  *     flat_forms [ROUNDS]        the plugin is NITRO_PLUGIN, as everywhere
  */
-#include "bench.h"
+#include <math.h>
 
-enum { BATCH = 128, COMPILES = 3 };
-enum { ROLE_INPUT, ROLE_FIRST, ROLE_PARAMETERS, ROLE_ACCUMULATOR };
+#include "bench.h"
+#include "optim/optim.h"
+
+enum { BATCH = 128, MOST_COMPILES = 3 };
+enum { ROLE_INPUT, ROLE_FIRST, ROLE_PARAMETERS, ROLE_ACCUMULATOR, ROLE_STATE, ROLE_RATE };
 
 /* ---- the model: dense layers of one width, a weight and a bias each -----------------------------------------------*/
 
@@ -31,15 +34,20 @@ static nt_tensor loss_of(const model *m, const nt_tensor *arrays) {
     return nt_mean(nt_square(x));
 }
 
-/* ---- the forms ----------------------------------------------------------------------------------------------------*/
+/* ---- the gradient program
+ * ------------------------------------------------------------------------------------------*/
 
 /* One accumulator or piece of it. */
 static nt_tensor accumulate(nt_tensor gradient, nt_tensor accumulator, nt_tensor first) {
     return nt_where(first, gradient, nt_add(accumulator, gradient));
 }
 
-static nt_tensor flat_input(const model *m, int role, const char *name) {
-    return nt__input(role, 0, name, (nt__type){NT_F32, nt_dims(m->elements)});
+static nt__type flat_type(const model *m) {
+    return (nt__type){NT_F32, nt_dims(m->elements)};
+}
+
+static nt__type array_type(const model *m, size_t index) {
+    return (nt__type){NT_F32, array_shape(m, index)};
 }
 
 static void slice_arrays(const model *m, nt_tensor flat, nt_tensor *arrays) {
@@ -73,73 +81,125 @@ static nt_tensor accumulate_pieces(const model *m, const nt_tensor *gradients, n
 typedef nt_tensor (*accumulate_flat)(const model *m, const nt_tensor *gradients, nt_tensor accumulator,
                                      nt_tensor first);
 
+/* One way to write one of the two programs. */
 typedef struct form {
-    const char *name;
-    accumulate_flat accumulate; /* NULL: every array is an argument of its own */
+    const char *program, *name;
+    size_t (*trace)(const struct form *f, const model *m, nt__result *results); /* gives the number of results */
+    bool flat_parameters;
+    accumulate_flat accumulate; /* of the gradient program; NULL: one accumulator for each array */
 } form;
 
+static void input_parameters(const model *m, bool flat, nt_tensor *arrays) {
+    if (flat)
+        slice_arrays(m, nt__input(ROLE_PARAMETERS, 0, "parameters", flat_type(m)), arrays);
+    else
+        for (size_t i = 0; i < m->arrays; i++)
+            arrays[i] = nt__input(ROLE_PARAMETERS, (int)i, "parameter", array_type(m, i));
+}
+
+static size_t output_accumulators(const form *f, const model *m, const nt_tensor *gradients, nt__result *results) {
+    nt_tensor first = nt__input(ROLE_FIRST, 0, "first", (nt__type){NT_BOOL, {0}});
+    if (f->accumulate) {
+        nt_tensor accumulator = nt__input(ROLE_ACCUMULATOR, 0, "accumulator", flat_type(m));
+        results[0] = (nt__result){"accumulator", f->accumulate(m, gradients, accumulator, first), accumulator};
+        return 1;
+    }
+    for (size_t i = 0; i < m->arrays; i++) {
+        nt_tensor accumulator = nt__input(ROLE_ACCUMULATOR, (int)i, "accumulator", array_type(m, i));
+        results[i] = (nt__result){"accumulator", accumulate(gradients[i], accumulator, first), accumulator};
+    }
+    return m->arrays;
+}
+
+static size_t trace_gradient(const form *f, const model *m, nt__result *results) {
+    nt_tensor *arrays = room(m->arrays, sizeof *arrays), *gradients = room(m->arrays, sizeof *gradients);
+    input_parameters(m, f->flat_parameters, arrays);
+    nt_tensor loss = loss_of(m, arrays);
+    nt__gradient(loss, arrays, m->arrays, gradients, NULL);
+    results[0] = (nt__result){.name = "loss", .value = loss};
+    size_t count = 1 + output_accumulators(f, m, gradients, results + 1);
+    nt__free(gradients);
+    nt__free(arrays);
+    return count;
+}
+
+/* ---- the optimizer program: Adam
+ * -----------------------------------------------------------------------------------*/
+
+typedef struct update {
+    nt_rule rule;
+    nt_tensor rate;
+    nt_tensor scalars[NT__MAX_STATES]; /* the scalar states, which all arrays share */
+} update;
+
+/* Updates the flat buffer or one array. Gives the number of results; the first array has the scalar states' too. */
+static size_t trace_update(const update *u, nt__type type, int index, nt__result *results) {
+    const nt__state *kinds = u->rule.kind->states;
+    nt_tensor states[NT__MAX_STATES], next[NT__MAX_STATES];
+    for (int s = 0; s < u->rule.kind->state_count; s++)
+        states[s] = kinds[s].scalar ? u->scalars[s] : nt__input(ROLE_STATE, index, kinds[s].name, type);
+    nt_tensor x = nt__input(ROLE_PARAMETERS, index, "parameters", type);
+    nt_tensor g = nt__input(ROLE_ACCUMULATOR, index, "accumulator", type);
+    size_t count = 0;
+    results[count++] = (nt__result){"parameters", nt__rule_apply(&u->rule, x, g, u->rate, states, next), x};
+    for (int s = 0; s < u->rule.kind->state_count; s++)
+        if (index == 0 || !kinds[s].scalar) results[count++] = (nt__result){kinds[s].name, next[s], states[s]};
+    return count;
+}
+
+static size_t trace_optimizer(const form *f, const model *m, nt__result *results) {
+    update u = {.rule = nt_adam(), .rate = nt__input(ROLE_RATE, 0, "learning_rate", (nt__type){NT_F32, {0}})};
+    const nt__group group = {"", NT_F32, m->elements};
+    for (int s = 0; s < u.rule.kind->state_count; s++)
+        if (u.rule.kind->states[s].scalar)
+            u.scalars[s] =
+                nt__input(ROLE_STATE, 0, u.rule.kind->states[s].name, nt__state_type(&u.rule.kind->states[s], &group));
+    if (f->flat_parameters) return trace_update(&u, flat_type(m), 0, results);
+    size_t count = 0;
+    for (size_t i = 0; i < m->arrays; i++) count += trace_update(&u, array_type(m, i), (int)i, results + count);
+    return count;
+}
+
+/* Forms of the same program stand together; ratios are to the first of them. */
 static const form forms[] = {
-    {"flat, into zeros", accumulate_whole}, {"flat, in place", accumulate_pieces}, {"arrays apart", NULL}};
+    {"gradient", "flat, into zeros", trace_gradient, true, accumulate_whole},
+    {"gradient", "flat, in place", trace_gradient, true, accumulate_pieces},
+    {"gradient", "only parameters flat", trace_gradient, true, NULL},
+    {"gradient", "only accumulator flat", trace_gradient, false, accumulate_whole},
+    {"gradient", "arrays apart", trace_gradient, false, NULL},
+    {"optimizer", "flat", trace_optimizer, true, NULL},
+    {"optimizer", "arrays apart", trace_optimizer, false, NULL},
+};
 enum { FORMS = sizeof forms / sizeof *forms };
 
 /* ---- a program of a form ------------------------------------------------------------------------------------------*/
 
 typedef struct program {
     nt__printed printed;
-    nt__result *results; /* the loss, then the accumulators */
+    nt__result *results;
     nt__type *types;
     size_t result_count;
     nt__executable *executable;
     nt__executable_memory memory;
     nt__buffer *buffers; /* one an argument */
-    nt__buffer loss;
+    nt__buffer loss;     /* of the gradient program */
     nt__buffer **arguments, **slots;
-    double *seconds, compile_seconds[COMPILES];
+    nt__buffer *scalar; /* the slot that is read to wait for the end */
+    double *seconds, compile_seconds[MOST_COMPILES];
 } program;
 
-static void trace_flat(const model *m, const form *f, nt_tensor *arrays, nt_tensor *gradients, program *p) {
-    slice_arrays(m, flat_input(m, ROLE_PARAMETERS, "parameters"), arrays);
-    nt_tensor loss = loss_of(m, arrays);
-    nt__gradient(loss, arrays, m->arrays, gradients, NULL);
-    nt_tensor first = nt__input(ROLE_FIRST, 0, "first", (nt__type){NT_BOOL, {0}});
-    nt_tensor accumulator = flat_input(m, ROLE_ACCUMULATOR, "accumulator");
-    p->results[0] = (nt__result){.name = "loss", .value = loss};
-    p->results[1] = (nt__result){"accumulator", f->accumulate(m, gradients, accumulator, first), accumulator};
-    p->result_count = 2;
-}
-
-static void trace_apart(const model *m, nt_tensor *arrays, nt_tensor *gradients, program *p) {
-    for (size_t i = 0; i < m->arrays; i++)
-        arrays[i] = nt__input(ROLE_PARAMETERS, (int)i, "parameter", (nt__type){NT_F32, array_shape(m, i)});
-    nt_tensor loss = loss_of(m, arrays);
-    nt__gradient(loss, arrays, m->arrays, gradients, NULL);
-    nt_tensor first = nt__input(ROLE_FIRST, 0, "first", (nt__type){NT_BOOL, {0}});
-    p->results[0] = (nt__result){.name = "loss", .value = loss};
-    for (size_t i = 0; i < m->arrays; i++) {
-        nt__type type = {NT_F32, array_shape(m, i)};
-        nt_tensor accumulator = nt__input(ROLE_ACCUMULATOR, (int)i, "accumulator", type);
-        p->results[1 + i] = (nt__result){"accumulator", accumulate(gradients[i], accumulator, first), accumulator};
-    }
-    p->result_count = 1 + m->arrays;
-}
-
-static void trace_program(const model *m, const form *f, program *p) {
-    nt_tensor *arrays = room(m->arrays, sizeof *arrays), *gradients = room(m->arrays, sizeof *gradients);
+static void trace_program(const form *f, const model *m, program *p) {
     nt__graph *graph = nt__trace_begin();
     if (!graph) must(NT_OUT_OF_MEMORY);
-    p->results = room(1 + m->arrays, sizeof *p->results);
-    p->types = room(1 + m->arrays, sizeof *p->types);
-    if (f->accumulate)
-        trace_flat(m, f, arrays, gradients, p);
-    else
-        trace_apart(m, arrays, gradients, p);
+    size_t most = 1 + m->arrays * (1 + NT__MAX_STATES);
+    p->results = room(most, sizeof *p->results);
+    p->types = room(most, sizeof *p->types);
+    p->result_count = f->trace(f, m, p->results);
     must(nt__trace_status(graph));
-    must(nt__print("gradient", p->results, p->result_count, &p->printed));
+    must(nt__print(f->program, p->results, p->result_count, &p->printed));
     for (size_t i = 0; i < p->result_count; i++)
         p->types[i] = (nt__type){nt_dtype_of(p->results[i].value), nt_shape_of(p->results[i].value)};
     nt__trace_end(graph);
-    nt__free(gradients);
-    nt__free(arrays);
 }
 
 static void compile_program(nt__engine *engine, const form *f, program *p, int time) {
@@ -156,22 +216,26 @@ static void bind_program(nt__engine *engine, const model *m, program *p, size_t 
     p->arguments = room(count, sizeof *p->arguments);
     p->slots = room(p->result_count, sizeof *p->slots);
     p->seconds = room(rounds, sizeof *p->seconds);
-    p->slots[0] = &p->loss;
     for (size_t i = 0; i < count; i++) {
         const nt__argument *argument = &p->printed.arguments[i];
-        double limit = argument->role == ROLE_PARAMETERS ? 2.45 / __builtin_sqrt((double)m->width) : 1;
+        double limit = argument->role == ROLE_PARAMETERS ? 2.45 / sqrt((double)m->width) : 1;
         upload_drawn(engine, argument->name, argument->type, limit, &p->buffers[i]);
         p->arguments[i] = &p->buffers[i];
         if (argument->donated_to >= 0) p->slots[argument->donated_to] = &p->buffers[i];
     }
+    for (size_t i = 0; i < p->result_count; i++)
+        if (!p->slots[i]) p->slots[i] = &p->loss;
+    for (size_t i = 0; i < p->result_count && !p->scalar; i++)
+        if (p->types[i].shape.rank == 0) p->scalar = p->slots[i];
     must(nt__executable_memory_of(p->executable, &p->memory));
 }
 
+/* Waits for the end by reading the smallest result: the loss, or the count of steps. */
 static double step(nt__engine *engine, program *p) {
-    float loss;
+    char element[8];
     double start = nt__seconds();
     must(nt__executable_run(p->executable, p->arguments, p->printed.argument_count, p->slots, p->result_count));
-    must(nt__buffer_read(engine, &p->loss, &loss));
+    must(nt__buffer_read(engine, p->scalar, element));
     double seconds = nt__seconds() - start;
     nt__buffer_free(&p->loss);
     return seconds;
@@ -191,23 +255,37 @@ static void free_program(program *p) {
 
 /* ---- the table ----------------------------------------------------------------------------------------------------*/
 
+typedef struct size {
+    int64_t width;
+    size_t arrays;
+    int compiles;
+    size_t rounds_divisor;
+} size;
+
 /* The forms take turns, so that what else the machine does falls on all of them. */
-static void compare(nt__engine *engine, const model *m, size_t rounds) {
-    program programs[FORMS] = {0};
-    for (int f = 0; f < FORMS; f++) trace_program(m, &forms[f], &programs[f]);
-    for (int time = 0; time < COMPILES; time++)
+static void measure(nt__engine *engine, const model *m, const size *s, size_t rounds, program *programs) {
+    for (int f = 0; f < FORMS; f++) trace_program(&forms[f], m, &programs[f]);
+    for (int time = 0; time < s->compiles; time++)
         for (int f = 0; f < FORMS; f++) compile_program(engine, &forms[f], &programs[f], time);
     for (int f = 0; f < FORMS; f++) bind_program(engine, m, &programs[f], rounds);
     for (int f = 0; f < FORMS; f++) step(engine, &programs[f]);
     for (size_t round = 0; round < rounds; round++)
         for (int f = 0; f < FORMS; f++) programs[f].seconds[round] = step(engine, &programs[f]);
+}
+
+static void compare(nt__engine *engine, const size *s, size_t rounds) {
+    model m = {.width = s->width, .arrays = s->arrays};
+    for (size_t i = 0; i < m.arrays; i++) m.elements += array_elements(&m, i);
+    program programs[FORMS] = {0};
+    measure(engine, &m, s, rounds, programs);
     double base_compile = 0, base_step = 0;
     for (int f = 0; f < FORMS; f++) {
         program *p = &programs[f];
-        double compile = median(p->compile_seconds, COMPILES), step_time = median(p->seconds, rounds);
-        if (f == 0) base_compile = compile, base_step = step_time;
-        printf("| %s | %lld | %zu | %s | %.3f | %.2f | %.2f | %.3f | %.2f |\n", plugin_name(engine),
-               (long long)m->width, m->arrays, forms[f].name, compile, compile / base_compile,
+        double compile = median(p->compile_seconds, (size_t)s->compiles), step_time = median(p->seconds, rounds);
+        bool base = f == 0 || strcmp(forms[f].program, forms[f - 1].program) != 0;
+        if (base) base_compile = compile, base_step = step_time;
+        printf("| %s | %zu of %lld | %s | %s | %.3f | %.2f | %.2f | %.3f | %.2f |\n", plugin_name(engine), m.arrays,
+               (long long)m.width, forms[f].program, forms[f].name, compile, compile / base_compile,
                (double)p->memory.temporary_bytes / 1e6, step_time * 1e3, step_time / base_step);
         free_program(p);
     }
@@ -215,20 +293,14 @@ static void compare(nt__engine *engine, const model *m, size_t rounds) {
 }
 
 int main(int argument_count, char **arguments) {
-    static const struct {
-        int64_t width;
-        size_t arrays;
-    } sizes[] = {{64, 10}, {64, 100}, {64, 1000}, {256, 10}, {256, 100}};
+    static const size sizes[] = {{64, 10, 3, 1}, {64, 100, 3, 2}, {256, 10, 3, 1}, {256, 100, 3, 4}, {64, 1000, 1, 20}};
     size_t rounds = argument_count > 1 ? strtoul(arguments[1], NULL, 10) : 200;
     nt__engine *engine;
     must(nt__engine_open(1, &engine));
-    printf("| plugin | width | arrays | form | compile s | ratio | temporary MB | step ms | ratio |\n"
+    printf("| plugin | arrays of width | program | form | compile s | ratio | temporary MB | step ms | ratio |\n"
            "|---|---|---|---|---|---|---|---|---|\n");
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-        model m = {.width = sizes[i].width, .arrays = sizes[i].arrays};
-        for (size_t a = 0; a < m.arrays; a++) m.elements += array_elements(&m, a);
-        compare(engine, &m, rounds ? rounds : 1);
-    }
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        compare(engine, &sizes[i], 1 + rounds / sizes[i].rounds_divisor);
     must(nt__engine_close());
     return 0;
 }

@@ -11,13 +11,13 @@
 NT_EXPERIMENT(Fashion, FASHION)
 
 static nt_status build_data(const Fashion *e, nt_data *data) {
-    nt_array *images = nt_idx_read(e->data_dir, "train-images-idx3-ubyte.gz");
-    nt_array *labels = nt_idx_read(e->data_dir, "train-labels-idx1-ubyte.gz");
     nt_split(data, "train", .batch = e->batch, .shuffle = true, .drop_last = true, .limit = 55000);
-    nt_split_field(data, "train", "image", nt_array_retain(images));
-    nt_split_field(data, "train", "label", nt_array_retain(labels));
     nt_split(data, "val", .batch = e->batch, .first = 55000);
+    nt_array *images = nt_idx_read(e->data_dir, "train-images-idx3-ubyte.gz");
+    nt_split_field(data, "train", "image", nt_array_retain(images));
     nt_split_field(data, "val", "image", images);
+    nt_array *labels = nt_idx_read(e->data_dir, "train-labels-idx1-ubyte.gz");
+    nt_split_field(data, "train", "label", nt_array_retain(labels));
     nt_split_field(data, "val", "label", labels);
     nt_split(data, "test", .batch = e->batch);
     nt_split_field(data, "test", "image", nt_idx_read(e->data_dir, "t10k-images-idx3-ubyte.gz"));
@@ -39,8 +39,7 @@ static nt_tensor loss(const Fashion_view *e, nt_tensor logits, nt_batch *batch) 
 
 static void metrics(const Fashion *e, nt_metrics *out, const nt_array *logits, const nt_host_batch *batch) {
     (void)e;
-    const nt_array *labels = nt_host_field(batch, "label");
-    nt_metric_mean(out, "accuracy", (double)nt_count_correct(logits, labels), (double)labels->shape.dims[0]);
+    nt_metric_accuracy(out, "accuracy", logits, nt_host_field(batch, "label"));
 }
 
 NT_DEFINE(Fashion, FASHION, .build_data = build_data, .forward = forward, .loss = loss, .metrics = metrics);

@@ -20,8 +20,8 @@ typedef struct nt_split_options {
 #define nt_split(data, name, ...) nt_split_with(data, name, (nt_split_options){__VA_ARGS__})
 nt_status nt_split_with(nt_data *data, const char *name, nt_split_options options);
 /* Adds a field to a split: axis 0 of the array is the sample, and all fields of a split have the same number. The
- * reference to the array passes to the data; NULL (an array that could not be read) keeps the thread's message as the
- * error. */
+ * reference to the array passes to the data; NULL (an array that could not be read) keeps the thread's status and
+ * message as the error. */
 nt_status nt_split_field(nt_data *data, const char *split, const char *field, nt_array *array);
 /* NT_OK, or the first error as the thread's message: what build_data returns. */
 nt_status nt_data_status(nt_data *data);
@@ -30,9 +30,9 @@ nt_status nt_data_status(nt_data *data);
 
 /* The rows of a batch on the host, padding cut off. */
 typedef struct nt_host_batch nt_host_batch;
-/* A field of the batch, also one that no traced hook reads. NULL when there is none (the metrics hook's error then
- * names it). It is valid until the hook returns; it may be a part of the split's own array, so its memory need not be
- * aligned to 64 bytes. */
+/* A field of the batch, also one that no traced hook reads. When there is none the hook gets zeros, one for each row,
+ * and after it the evaluation fails with the name and the fields there are. It is valid until the hook returns; it may
+ * be a part of the split's own array, so its memory need not be aligned to 64 bytes. */
 const nt_array *nt_host_field(const nt_host_batch *batch, const char *field);
 
 /* What a metrics hook adds to, once for each batch. Each value says how it is combined over the batches. Every batch
@@ -43,6 +43,10 @@ void nt_metric_mean(nt_metrics *metrics, const char *name, double sum, double co
 void nt_metric_sum(nt_metrics *metrics, const char *name, double value);
 void nt_metric_max(nt_metrics *metrics, const char *name, double value);
 void nt_metric_min(nt_metrics *metrics, const char *name, double value);
+
+/* The mean over samples of: is the largest of the scores [n, classes] at the label [n]? Ties go to the first, a row
+ * with a nan is never right. Other shapes or types are an error of the evaluation. */
+void nt_metric_accuracy(nt_metrics *metrics, const char *name, const nt_array *scores, const nt_array *labels);
 
 /* How many rows of scores [n, classes] have their largest value at the label. Scores of any floating type, labels [n]
  * of any integer type. Of equal largest values the first counts. A row with a nan is never right, nor is one whose

@@ -80,9 +80,6 @@ const nt_experiment *nt_experiment_at(size_t index);
         double: NT_FIELD_DOUBLE,                                                                                       \
         const char *: NT_FIELD_STRING)
 
-#define NT_JOIN3_(a, b, c) a##b##c
-#define NT_JOIN3(a, b, c) NT_JOIN3_(a, b, c)
-
 #define NT_MEMBER_(T, name_, default_, doc_) T name_;
 /* A Host field's type in the view: its name is the error message. The line keeps the tags of two experiments in a file
  * apart. */

@@ -51,8 +51,10 @@ typedef struct nt_parameter_options {
 nt_tensor nt_parameter_at(nt_model *m, const char *name, nt_shape shape, nt_parameter_options options, nt_site site);
 
 /* NT_SCOPE(m, "block%d", i) { ... }: names inside get the prefix. Leave the body only at its end. */
-#define NT_SCOPE(m, ...) \
-    for (bool nt_scope_ = nt_scope_enter(m, NT_SITE, __VA_ARGS__); nt_scope_; nt_scope_ = nt_scope_leave(m))
+#define NT_SCOPE(m, ...) NT_SCOPE_(NT_JOIN3(nt_scope_, __LINE__, _), m, __VA_ARGS__)
+/* The variable has the line in its name, so that nested scopes do not hide one another's. */
+#define NT_SCOPE_(once, m, ...) \
+    for (bool once = nt_scope_enter(m, NT_SITE, __VA_ARGS__); once; once = nt_scope_leave(m))
 bool nt_scope_enter(nt_model *m, nt_site site, const char *format, ...) __attribute__((format(printf, 3, 4)));
 bool nt_scope_leave(nt_model *m);
 

@@ -17,6 +17,10 @@ typedef struct nt_site {
 } nt_site;
 #define NT_SITE ((nt_site){__FILE__, __func__, __LINE__})
 
+/* Three words joined into one name, after their macros are expanded. */
+#define NT_JOIN3_(a, b, c) a##b##c
+#define NT_JOIN3(a, b, c) NT_JOIN3_(a, b, c)
+
 /* A value in the trace `trace`, or a plain number that takes the element type of the tensor it meets. Made by
  * operations only. */
 typedef struct nt_tensor {

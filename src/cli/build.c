@@ -134,16 +134,19 @@ static const char *in_workshop(build *b, const char *workshop, size_t index, con
     return nt__arena_sprintf(&b->arena, "%s/%zu.%s", workshop, index, ending);
 }
 
-static nt_status run_compiler(const nt__words *command, const char *what, const char *name) {
+/* *good says whether the compiler was content. */
+static nt_status run_compiler(const nt__words *command, bool *good) {
     int exit_code = 0;
-    if (command->failed) return NT_OUT_OF_MEMORY;
-    nt_status status = nt__process_run(command, &exit_code);
-    if (status != NT_OK || exit_code == 0) return status;
-    return nt__fail(NT_INVALID, "%s '%s' failed; the messages of '%s' are above", what, name, command->items[0]);
+    nt_status status = command->failed ? NT_OUT_OF_MEMORY : nt__process_run(command, &exit_code);
+    *good = exit_code == 0;
+    return status;
 }
 
-static nt_status compile_file(build *b, const char *workshop, size_t index) {
-    const char *file = b->request->files[index];
+static nt_status fail_as_shown(const build *b, const char *what) {
+    return nt__fail(NT_INVALID, "%s failed; the messages of '%s' are above", what, b->compiler.command.items[0]);
+}
+
+static nt_status compile_file(build *b, const char *workshop, size_t index, bool *good) {
     nt__words command = {0};
     nt__words_add_all(&command, &b->compiler.command);
     nt__words_add_all(&command, &b->flags);
@@ -151,22 +154,27 @@ static nt_status compile_file(build *b, const char *workshop, size_t index) {
     add_known(&command, (const char *const[]){"-MD", "-MT", "object", "-MF"}, 4);
     nt__words_add(&command, in_workshop(b, workshop, index, "d"));
     nt__words_add(&command, "-c");
-    nt__words_add(&command, file);
+    nt__words_add(&command, b->request->files[index]);
     nt__words_add(&command, "-o");
     nt__words_add(&command, in_workshop(b, workshop, index, "o"));
-    nt_status status = run_compiler(&command, "compiling", file);
+    nt_status status = run_compiler(&command, good);
     nt__words_free(&command);
     return status;
 }
 
 /* Every file is compiled, so that the messages of all are seen at once. */
 static nt_status compile_files(build *b, const char *workshop) {
-    nt_status first = NT_OK;
-    for (size_t i = 0; i < b->request->file_count && first != NT_OUT_OF_MEMORY; i++) {
-        nt_status status = compile_file(b, workshop, i);
-        if (status != NT_OK && first == NT_OK) first = status;
+    nt__text failed = {0};
+    nt_status status = NT_OK;
+    for (size_t i = 0; i < b->request->file_count && status == NT_OK; i++) {
+        bool good;
+        status = compile_file(b, workshop, i, &good);
+        if (!good) nt__text_add(&failed, "%s'%s'", failed.length ? ", " : "compiling ", b->request->files[i]);
     }
-    return first;
+    if (failed.failed) status = NT_OUT_OF_MEMORY;
+    if (status == NT_OK && failed.length) status = fail_as_shown(b, failed.data);
+    nt__text_free(&failed);
+    return status;
 }
 
 static bool user_links(const build *b) {
@@ -187,9 +195,10 @@ static nt_status link_files(build *b, const char *workshop) {
         nt__words_add(&command, nt__arena_sprintf(&b->arena, "-Wl,--dependency-file=%s/%zu.d", workshop, count));
     nt__words_add(&command, "-o");
     nt__words_add(&command, in_workshop(b, workshop, count, "so"));
-    nt_status status = run_compiler(&command, "linking", b->request->files[0]);
+    bool good;
+    nt_status status = run_compiler(&command, &good);
     nt__words_free(&command);
-    return status;
+    return status == NT_OK && !good ? fail_as_shown(b, "linking") : status;
 }
 
 /* ---- what an object was made of --------------------------------------------------------------------------------- */

@@ -21,14 +21,17 @@
 
 /* ---- the folder ------------------------------------------------------------------------------------------------- */
 
-/* Below an absolute path in the environment; NULL when there is none or memory is short. */
-static char *folder_below(const char *variable, const char *below) {
+/* Takes the folder below an absolute path in the environment when it can be used; out->folder stays NULL when not. */
+static nt_status try_below(nt__objects *out, const char *variable, const char *below) {
     const char *base = getenv(variable);
-    return base && base[0] == '/' ? nt__sprintf("%s/%s", base, below) : NULL;
-}
-
-static bool is_usable(const char *folder) {
-    return nt__make_folder(folder) == NT_OK && access(folder, R_OK | W_OK | X_OK) == 0;
+    if (!base || base[0] != '/') return NT_OK;
+    char *folder = nt__sprintf("%s/%s", base, below);
+    nt_status status = folder ? nt__make_folder(folder) : NT_OUT_OF_MEMORY;
+    if (status == NT_OK && access(folder, R_OK | W_OK | X_OK) == 0)
+        out->folder = folder;
+    else
+        nt__free(folder);
+    return status == NT_OUT_OF_MEMORY ? status : NT_OK;
 }
 
 static nt_status open_temporary(nt__objects *out) {
@@ -45,11 +48,10 @@ static nt_status open_temporary(nt__objects *out) {
 }
 
 nt_status nt__objects_open(nt__objects *out) {
-    *out = (nt__objects){.folder = folder_below("XDG_CACHE_HOME", "nitro/experiments")};
-    if (!out->folder) out->folder = folder_below("HOME", ".cache/nitro/experiments");
-    if (out->folder && is_usable(out->folder)) return NT_OK;
-    nt__free(out->folder);
-    return open_temporary(out);
+    *out = (nt__objects){0};
+    nt_status status = try_below(out, "XDG_CACHE_HOME", "nitro/experiments");
+    if (status == NT_OK && !out->folder) status = try_below(out, "HOME", ".cache/nitro/experiments");
+    return status == NT_OK && !out->folder ? open_temporary(out) : status;
 }
 
 void nt__objects_close(nt__objects *objects) {

@@ -150,20 +150,22 @@ static void print_header(nt__terminal *terminal, const nt_event *event) {
     fprintf(terminal->results, "epoch  %*s", width_of("train loss"), "train loss");
     for (size_t i = 0; i < event->value_count; i++) {
         column_name(&event->values[i], name);
-        fprintf(terminal->results, "  %*s", width_of(name), name);
+        terminal->metrics_width += fprintf(terminal->results, "  %*s", width_of(name), name);
     }
     fprintf(terminal->results, "  seconds\n");
 }
 
+/* An epoch that was cut short has no metrics; their columns stay empty. */
 static void print_row(nt__terminal *terminal, const nt_event *event) {
     char name[LINE_SIZE], number[NUMBER_SIZE];
     fprintf(terminal->results, "%5" PRId64 "  %*s", event->epoch, width_of("train loss"),
             number_text(event->loss, number));
+    int left = terminal->metrics_width;
     for (size_t i = 0; i < event->value_count; i++) {
         column_name(&event->values[i], name);
-        fprintf(terminal->results, "  %*s", width_of(name), number_text(event->values[i].value, number));
+        left -= fprintf(terminal->results, "  %*s", width_of(name), number_text(event->values[i].value, number));
     }
-    fprintf(terminal->results, "  %7.2f\n", event->seconds);
+    fprintf(terminal->results, "%*s  %7.2f\n", left > 0 ? left : 0, "", event->seconds);
 }
 
 static void epoch(nt__terminal *terminal, const nt_event *event) {

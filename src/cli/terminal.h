@@ -19,7 +19,8 @@ typedef struct nt__terminal {
     bool has_pace;        /* the first step was seen: */
     int64_t first_step;
     double first_seconds;
-    bool has_header; /* the table's */
+    bool has_header;   /* the table's */
+    int metrics_width; /* of all columns with metrics */
 } nt__terminal;
 
 void nt__terminal_open(nt__terminal *terminal, FILE *results, FILE *notices, bool live, bool quiet);

@@ -59,7 +59,7 @@ typedef struct nt__stream nt__stream;
 typedef struct nt__stream_options {
     nt__engine *engine;
     int device;
-    const char *const *fields; /* those that go to the device; must outlive the stream */
+    const char *const *fields; /* those that go to the device; needed only while opening */
     size_t field_count;
     uint64_t seed; /* with the epoch, decides the order of a shuffled split */
     int64_t epoch;
@@ -81,8 +81,6 @@ double nt__stream_waited(const nt__stream *stream);
 
 /* ---- the rows on the host (host.c) ------------------------------------------------------------------------------- */
 
-/* Name of the first field that a hook asked the host batch for and that does not exist; NULL when all were there. */
-const char *nt__host_batch_missing(const nt_host_batch *batch);
 /* NT_OK, or why nt_host_field has given NULL: a field that does not exist (the message lists those that do), or rows
  * for which memory was short. */
 nt_status nt__host_batch_status(const nt_host_batch *batch);

@@ -14,6 +14,7 @@ enum { MISSING_NAME = 128 };
 typedef struct asked {
     char missing[MISSING_NAME];    /* "" while every field asked for was there */
     const nt__split_field *failed; /* memory for its rows was short */
+    nt_array *stand_in;            /* what a hook gets for a field that is not there */
     nt_array fields[];             /* one for each field of the split; `data` is NULL until it is asked for */
 } asked;
 
@@ -57,6 +58,7 @@ static bool owns_rows(const nt_host_batch *batch) {
 void nt__host_batch_free(nt_host_batch *batch) {
     if (!batch) return;
     for (size_t i = 0; owns_rows(batch) && i < batch->split->field_count; i++) nt__free(batch->notes->fields[i].data);
+    if (batch->notes) nt_array_free(batch->notes->stand_in);
     nt__free(batch->notes);
     nt__free(batch->order);
     nt__free(batch);
@@ -72,33 +74,38 @@ static void *rows_of(const nt_host_batch *batch, const nt__split_field *field, s
     return copy;
 }
 
+/* Zeros, one for each row: a hook that does not look for NULL goes on with them, and the error is raised after it. */
+static const nt_array *stand_in(const nt_host_batch *batch) {
+    static const nt_array nothing = {.dtype = NT_I64, .shape = {.rank = 1}};
+    asked *notes = batch->notes;
+    if (!notes->stand_in) notes->stand_in = nt_array_new(NT_I64, nt_dims(batch->rows.count));
+    return notes->stand_in ? notes->stand_in : &nothing;
+}
+
 static const nt_array *fill(const nt_host_batch *batch, const nt__split_field *field, nt_array *array) {
     size_t bytes = (size_t)batch->rows.count * nt__field_row_bytes(field);
     void *data = rows_of(batch, field, bytes);
     if (!data) {
         batch->notes->failed = field;
-        return NULL;
+        return stand_in(batch);
     }
     *array = (nt_array){field->array->dtype, field->array->shape, bytes, data, .references = 1};
     array->shape.dims[0] = batch->rows.count;
     return array;
 }
 
-static const nt_array *note_missing(asked *notes, const char *field) {
-    if (!*notes->missing) snprintf(notes->missing, sizeof notes->missing, "%s", field);
-    return NULL;
+static const nt_array *note_missing(const nt_host_batch *batch, const char *field) {
+    char *missing = batch->notes->missing;
+    if (!*missing) snprintf(missing, MISSING_NAME, "%s", field);
+    return stand_in(batch);
 }
 
 const nt_array *nt_host_field(const nt_host_batch *batch, const char *field) {
     if (!field) field = "(no name: NULL)";
     const nt__split_field *found = nt__split_field_find(batch->split, field);
-    if (!found) return note_missing(batch->notes, field);
+    if (!found) return note_missing(batch, field);
     nt_array *array = &batch->notes->fields[found - batch->split->fields];
     return array->data ? array : fill(batch, found, array);
-}
-
-const char *nt__host_batch_missing(const nt_host_batch *batch) {
-    return *batch->notes->missing ? batch->notes->missing : NULL;
 }
 
 nt_status nt__host_batch_status(const nt_host_batch *batch) {

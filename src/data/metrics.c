@@ -126,6 +126,14 @@ void nt_metric_mean(nt_metrics *metrics, const char *name, double sum, double co
     set(metrics, (entry){name, MEAN, sum, count});
 }
 
+void nt_metric_accuracy(nt_metrics *metrics, const char *name, const nt_array *scores, const nt_array *labels) {
+    int64_t correct = nt_count_correct(scores, labels);
+    if (correct >= 0)
+        nt_metric_mean(metrics, name, (double)correct, (double)labels->shape.dims[0]);
+    else if (metrics->error.status == NT_OK)
+        keep(metrics, nt_error_status());
+}
+
 void nt_metric_sum(nt_metrics *metrics, const char *name, double value) {
     set(metrics, (entry){name, SUM, value, 0});
 }

@@ -11,13 +11,13 @@ typedef struct nt__log nt__log;
 typedef struct nt__log_value {
     const char *name;
     const char *text; /* a string value; NULL: the number */
-    double number;    /* not finite: left out of the line (G4) */
+    double number;    /* whole numbers without a point, others with 9 digits; not finite: left out of the line (G4) */
 } nt__log_value;
 
 /* Starts the log at `path`. A log that is there already is kept as "<path>.previous", which replaces an older one. */
 nt_status nt__log_open(const char *path, nt__log **out);
-/* One line: the values, then type, context, step and epoch (J3, J4). context NULL: a line without context, step and
- * epoch. */
+/* One line: the values, then type, context, step and epoch (J3, J4), which win over values of the same name. context
+ * NULL: a line without context, step and epoch. An error when a name or a text is not UTF-8. */
 nt_status nt__log_line(nt__log *log, const char *type, const char *context, int64_t step, int64_t epoch,
                        const nt__log_value *values, size_t count);
 void nt__log_close(nt__log *log);

@@ -41,11 +41,8 @@ static nt_status call_metrics(evaluation *ev, nt__staged *staged) {
     real.bytes = real.bytes / (size_t)real.shape.dims[0] * (size_t)staged->rows;
     real.shape.dims[0] = staged->rows;
     run->experiment->hooks.metrics(run->fields, run->results, &real, staged->host);
-    const char *missing = nt__host_batch_missing(staged->host);
-    if (missing)
-        return nt__fail(NT_INVALID, "metrics of %s: split '%s' has no field '%s'", run->experiment->name,
-                        ev->split->name, missing);
-    return NT_OK;
+    status = nt__host_batch_status(staged->host);
+    return status == NT_OK ? NT_OK : nt__fail_in(status, "metrics of %s", run->experiment->name);
 }
 
 static nt_status batch(evaluation *ev, nt__staged *staged) {

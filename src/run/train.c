@@ -202,8 +202,7 @@ nt_status nt_train(nt_run *run) {
     nt__arena arena = {0};
     int64_t steps_an_epoch = nt__split_batches(run->train) / run->settings.accum;
     loop l = {.run = run, .started = nt__seconds(), .steps_in_all = steps_an_epoch * run->settings.max_epochs};
-    if (run->settings.max_steps < l.steps_in_all)
-        l.steps_in_all = run->settings.max_steps;
+    if (run->settings.max_steps < l.steps_in_all) l.steps_in_all = run->settings.max_steps;
     nt_status status = bind_results(&l, &arena);
     if (status == NT_OK) status = nt__log_begin(run);
     while (status == NT_OK && run->epoch < run->settings.max_epochs && !steps_are_done(run) && !nt__stop_requested())

@@ -100,17 +100,16 @@ static inline void check_has_not(const char *text, const char *piece, const char
     _fail(file, line);
 }
 
-/* An experiment that is complete for a C compiler. `fields` are rows of its list, `hooks` code in front of NT_DEFINE.
- */
-static inline void put_experiment(const char *file, const char *name, const char *fields, const char *code) {
+/* An experiment that the C compiler takes. `before` stands before everything, `fields` are more rows of its list. */
+static inline void put_experiment(const char *file, const char *name, const char *before, const char *fields) {
     char text[4096];
     int length = snprintf(text, sizeof text,
+                          "%s"
                           "#include <nitro.h>\n"
                           "#define LIST(FIELD, DEVICE, GRAPH_CONST) FIELD(int, batch, 8, \"samples\") %s\n"
                           "NT_EXPERIMENT(%s, LIST)\n"
-                          "%s\n"
                           "NT_DEFINE(%s, LIST, .build_data = NULL);\n",
-                          fields, name, code, name);
+                          before, fields, name, name);
     assert_true(length < (int)sizeof text);
     put_text(file, text);
 }

@@ -10,13 +10,12 @@
 /* "path of the file" and what else the messages show of it. */
 static const char *experiment_file(void) {
     static char path[SCRATCH_PATH];
-    put_experiment("some.c", "Some",
+    put_experiment("some.c", "Some", "",
                    "GRAPH_CONST(int, hidden_units, 256, \"units in the hidden layer\")"
                    "DEVICE(float, smoothing, 0.1f, \"label smoothing\")"
                    "FIELD(bool, shuffle, true, \"another order in each epoch\")"
                    "FIELD(const char *, data_dir, \"data\", \"folder of the files\")"
-                   "FIELD(int, max_epochs, 5, \"passes over the data\")",
-                   "");
+                   "FIELD(int, max_epochs, 5, \"passes over the data\")");
     snprintf(path, sizeof path, "%s", scratch("some.c"));
     return path;
 }

@@ -338,6 +338,20 @@ static void batches_that_differ_are_refused(void **state) {
     }
 }
 
+static void metrics_with_an_error_take_nothing_more(void **state) {
+    (void)state;
+    nt_metrics *metrics = nt__metrics_new();
+    nt_metric_sum(metrics, "loss", 1);
+    set_without_a_name(metrics);
+    nt_metric_sum(metrics, "other", 1);
+    assert_int_equal(nt__metrics_end_batch(metrics), NT_INVALID);
+    assert_message_has("batch 1: a metric without a name");
+    nt_metric_sum(metrics, "loss", 1);
+    assert_int_equal(nt__metrics_count(metrics), 1);
+    assert_true(nt__metrics_value(metrics, 0) == 1);
+    nt__metrics_free(metrics);
+}
+
 static void every_refused_allocation_is_an_error(void **state) {
     (void)state;
     size_t live = nt__memory().live, failures = 0;
@@ -361,13 +375,13 @@ static void every_refused_allocation_is_an_error(void **state) {
 
 /* ---- counting --------------------------------------------------------------------------------------------------- */
 
-/* Rows: right; tie, of which the first counts, twice; wrong; infinities; nan. */
+/* Rows: right; tie, of which the first counts, twice; wrong; infinities, twice; nan, thrice. */
 static const double scores[][3] = {
-    {-1, -3, -0.5},   {2, 2, 1},           {1, 2, 2}, {3, 1, 0}, {-HUGE_VAL, -HUGE_VAL, -HUGE_VAL},
-    {0, HUGE_VAL, 1}, {5, (double)NAN, 1},
+    {-1, -3, -0.5},   {2, 2, 1},           {1, 2, 2},           {3, 1, 0},           {-HUGE_VAL, -HUGE_VAL, -HUGE_VAL},
+    {0, HUGE_VAL, 1}, {5, (double)NAN, 1}, {(double)NAN, 5, 1}, {1, 5, (double)NAN},
 };
 enum { ROWS = sizeof scores / sizeof *scores };
-static const double labels[ROWS] = {2, 0, 2, 1, 0, 1, 0};
+static const double labels[ROWS] = {2, 0, 2, 1, 0, 1, 0, 1, 2};
 enum { CORRECT = 4 };
 
 static nt_array *made_scores(nt_dtype dtype) {
@@ -455,6 +469,7 @@ int main(void) {
         cmocka_unit_test(names_may_come_in_any_order),
         cmocka_unit_test(a_pass_without_metrics_has_none),
         cmocka_unit_test(batches_that_differ_are_refused),
+        cmocka_unit_test(metrics_with_an_error_take_nothing_more),
         cmocka_unit_test(every_refused_allocation_is_an_error),
         cmocka_unit_test(rows_with_their_largest_score_at_the_label_are_counted),
         cmocka_unit_test(a_label_that_is_no_class_is_never_right),

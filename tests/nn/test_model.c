@@ -162,7 +162,7 @@ static void another_type_in_a_later_trace_is_refused(void **state) {
     nt_parameter(f->model, "w", nt_dims(2));
     trace_again(f);
     int second = __LINE__ + 1;
-    nt_parameter(f->model, "w", nt_dims(2), NT_F64);
+    nt_parameter(f->model, "w", nt_dims(2), .dtype = NT_F64);
     assert_error(f, second, "parameter: 'w' is f64[2] here and f32[2] at %s:%d", __FILE__, first);
 }
 
@@ -251,7 +251,7 @@ static void only_floating_arrays_with_elements_are_parameters(void **state) {
     trace_again(f);
     line = __LINE__ + 2;
     NT_SCOPE(f->model, "s") {
-        nt_parameter(f->model, "w", nt_dims(2), NT_I32);
+        nt_parameter(f->model, "w", nt_dims(2), .dtype = NT_I32);
     }
     assert_error(f, line, "parameter: 's.w' cannot be i32[2]: a parameter is floating and has at least 1 element");
 }

@@ -7,6 +7,8 @@
 
 #include <cmocka.h>
 
+#include <pthread.h>
+
 #include "../xla/engine.h"
 #include "program/program.h"
 
@@ -212,6 +214,26 @@ static void programs_do_not_mix(void **state) {
     assert_counts(2, 1, 2);
     nt__program_free(two);
     nt__program_free(again);
+}
+
+static void *make_ready(void *program) {
+    return nt__program_ready(program) == NT_OK ? program : NULL;
+}
+
+static void threads_that_ask_at_once_compile_once(void **state) {
+    (void)state;
+    enum { THREADS = 4 };
+    nt__program *programs[THREADS];
+    pthread_t threads[THREADS];
+    for (int i = 0; i < THREADS; i++) programs[i] = new_program(plus_one);
+    for (int i = 0; i < THREADS; i++) assert_int_equal(pthread_create(&threads[i], NULL, make_ready, programs[i]), 0);
+    for (int i = 0; i < THREADS; i++) {
+        void *result;
+        assert_int_equal(pthread_join(threads[i], &result), 0);
+        assert_ptr_equal(result, programs[i]);
+    }
+    assert_counts(1, THREADS - 1, 1);
+    for (int i = 0; i < THREADS; i++) nt__program_free(programs[i]);
 }
 
 /* ---- what moved ------------------------------------------------------------------------------------------------- */
@@ -454,6 +476,7 @@ int main(void) {
         cmocka_unit_test_setup(the_same_text_is_a_hit_whoever_asks, start_afresh),
         cmocka_unit_test_setup(another_text_is_a_miss, start_afresh),
         cmocka_unit_test_setup(programs_do_not_mix, start_afresh),
+        cmocka_unit_test_setup(threads_that_ask_at_once_compile_once, start_afresh),
         cmocka_unit_test_setup(the_first_program_of_its_kind_says_so, start_afresh),
         cmocka_unit_test_setup(changed_parts_are_named_with_both_values, start_afresh),
         cmocka_unit_test_setup(a_changed_operation_is_named_with_its_place, start_afresh),

@@ -180,6 +180,32 @@ static void a_handle_without_train_evaluates(void **state) {
     nt_run_free(run);
 }
 
+static void asks_for_more(const void *e, nt_metrics *out, const nt_array *outputs, const nt_host_batch *batch) {
+    (void)e;
+    nt_metric_accuracy(out, "accuracy", outputs, nt_host_field(batch, "labels"));
+}
+
+static void floats_as_labels(const void *e, nt_metrics *out, const nt_array *outputs, const nt_host_batch *batch) {
+    (void)e;
+    nt_metric_accuracy(out, "accuracy", outputs, nt_host_field(batch, "x"));
+}
+
+static void metrics_hooks_are_checked(void **state) {
+    (void)state;
+    Toy e = Toy_defaults();
+    nt_run_options o = quiet_options(NULL);
+    nt_run *run;
+    toy()->hooks.metrics = asks_for_more;
+    assert_ok(nt_run_new(&changed, &e, &o, &run));
+    assert_fails(nt_validate(run, NULL), NT_NOT_FOUND,
+                 "metrics of Toy: field 'labels' was asked for, split 'val' has: x, label, number");
+    nt_run_free(run);
+    toy()->hooks.metrics = floats_as_labels;
+    assert_ok(nt_run_new(&changed, &e, &o, &run));
+    assert_fails(nt_validate(run, NULL), NT_INVALID, "scores f32[16,2] and labels f32[16,4]");
+    nt_run_free(run);
+}
+
 /* ---- val_loss: H-12 with B67
  * -------------------------------------------------------------------------------------------------- */
 
@@ -257,9 +283,10 @@ static void every_allocation_may_fail(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(settings_are_checked),    cmocka_unit_test(hooks_are_checked),
-        cmocka_unit_test(data_is_checked),         cmocka_unit_test(a_handle_without_train_evaluates),
-        cmocka_unit_test(val_loss_weighs_samples), cmocka_unit_test(every_allocation_may_fail),
+        cmocka_unit_test(settings_are_checked),      cmocka_unit_test(hooks_are_checked),
+        cmocka_unit_test(data_is_checked),           cmocka_unit_test(a_handle_without_train_evaluates),
+        cmocka_unit_test(metrics_hooks_are_checked), cmocka_unit_test(val_loss_weighs_samples),
+        cmocka_unit_test(every_allocation_may_fail),
     };
     return cmocka_run_group_tests(tests, NULL, shut_down);
 }

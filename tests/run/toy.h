@@ -71,8 +71,8 @@ static nt_tensor toy_loss(const Toy_view *e, nt_tensor logits, nt_batch *batch) 
 
 static void toy_metrics(const Toy *e, nt_metrics *out, const nt_array *logits, const nt_host_batch *batch) {
     (void)e;
-    const nt_array *labels = nt_host_field(batch, "label"), *numbers = nt_host_field(batch, "number");
-    nt_metric_mean(out, "accuracy", (double)nt_count_correct(logits, labels), (double)labels->shape.dims[0]);
+    const nt_array *numbers = nt_host_field(batch, "number");
+    nt_metric_accuracy(out, "accuracy", logits, nt_host_field(batch, "label"));
     nt_metric_max(out, "last", nt_array_get(numbers, numbers->shape.dims[0] - 1));
 }
 

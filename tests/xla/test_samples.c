@@ -21,7 +21,7 @@
 
 #include "engine.h"
 
-enum { MOST_PORTS = 64, PATH_SIZE = 4096 };
+enum { MOST_PORTS = 128, PATH_SIZE = 4096 };
 
 /* ---- reading a sample ------------------------------------------------------------------------------------------- */
 
