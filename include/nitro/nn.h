@@ -77,7 +77,8 @@ nt_tensor nt_dense_at(nt_model *m, const char *name, nt_tensor x, int64_t units,
 typedef enum nt_reduction { NT_MEAN, NT_SUM, NT_NONE } nt_reduction;
 
 typedef struct nt_cross_entropy_options {
-    nt_tensor label_smoothing; /* fraction s in [0, 1) spread evenly over all classes; none when not given */
+    nt_tensor label_smoothing; /* fraction s in [0, 1) spread evenly over all classes, for finite logits; none when not
+                                  given */
     nt_reduction reduction;    /* over all samples; mean */
 } nt_cross_entropy_options;
 /* -log softmax(logits)[label]: logits [..., classes], integer labels [...]. With smoothing s the target is (1 - s) at

@@ -59,7 +59,8 @@ static void assert_leaves(const fixture *f, size_t count, const char *const *pat
     assert_leaves(f, sizeof((const char *[]){__VA_ARGS__}) / sizeof(char *), (const char *const[]){__VA_ARGS__})
 
 /* The trace's error is "FILE:line in FUNCTION: " and then exactly this. */
-static void assert_error_at(const fixture *f, int line, const char *function, const char *format, ...) {
+static NT__PRINTF(4, 5) void assert_error_at(const fixture *f, int line, const char *function, const char *format,
+                                             ...) {
     char wanted[2048];
     int length = snprintf(wanted, sizeof wanted, "%s:%d in %s: ", __FILE__, line, function);
     va_list arguments;
