@@ -152,8 +152,8 @@ const nt_experiment *nt_experiment_at(size_t index);
         *(E *)e = E##_defaults();                                                         \
     }                                                                                     \
     const nt_experiment *E##_experiment(void) {                                           \
-        typedef E nt_self;                                                                \
-        typedef E##_view nt_self_view;                                                    \
+        typedef E nt_self __attribute__((unused));                                        \
+        typedef E##_view nt_self_view __attribute__((unused));                            \
         static const nt_field_info fields[] = {                                           \
             FIELDS(NT_INFO_HOST_, NT_INFO_DEVICE_, NT_INFO_GRAPH_CONST_){.name = NULL}};  \
         static nt_experiment self = {.name = #E,                                          \

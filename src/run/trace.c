@@ -143,7 +143,7 @@ static nt_status finish(tracing *t, const char *role, const nt__result *results,
         nt__printed_free(&printed);
         return NT_OUT_OF_MEMORY;
     }
-    memcpy(parts + part_count, extra, sizeof *parts * extra_count);
+    for (size_t i = 0; i < extra_count; i++) parts[part_count + i] = extra[i];
     for (size_t i = 0; i < count; i++) {
         typed[i] = ports[i];
         typed[i].type = (nt__type){nt_dtype_of(results[i].value), nt_shape_of(results[i].value)};
