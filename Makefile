@@ -21,6 +21,7 @@ setup: ## install the missing Debian packages and the engine plugins
 
 install: build ## install what build/ holds (the prefix is meson's: meson configure build --prefix=...)
 	meson install -C build --no-rebuild --quiet
+	@ldconfig 2>/dev/null || true
 
 clean: ## delete what was built; the plugins stay
 	rm -rf build build-asan build-clang

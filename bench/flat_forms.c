@@ -2,7 +2,7 @@
  * gradient program and the optimizer program. Prints a table with the time to compile, the temporary bytes and the time
  * of a step. Not here: the loop around the programs.
  *
- *     flat_forms [ROUNDS]        the plugin is NITRO_PLUGIN, as everywhere
+ *     flat_forms [ROUNDS [MOST_ARRAYS]]        the plugin is NITRO_PLUGIN, as everywhere
  */
 #include <math.h>
 
@@ -58,13 +58,17 @@ static void slice_arrays(const model *m, nt_tensor flat, nt_tensor *arrays) {
     }
 }
 
-/* Each piece is written into zeros, and the whole is accumulated. */
-static nt_tensor accumulate_whole(const model *m, const nt_tensor *gradients, nt_tensor accumulator, nt_tensor first) {
+/* Each piece is written into zeros. */
+static nt_tensor gather(const model *m, const nt_tensor *gradients) {
     nt_tensor flat = nt_full(NT_F32, nt_dims(m->elements), 0);
     int64_t offset = 0;
     for (size_t i = 0; i < m->arrays; offset += array_elements(m, i++))
         flat = nt_update_slice(flat, nt_reshape(gradients[i], array_elements(m, i)), nt_dims(offset));
-    return accumulate(flat, accumulator, first);
+    return flat;
+}
+
+static nt_tensor accumulate_whole(const model *m, const nt_tensor *gradients, nt_tensor accumulator, nt_tensor first) {
+    return accumulate(gather(m, gradients), accumulator, first);
 }
 
 /* Each piece is accumulated and written into the donated accumulator. */
@@ -87,6 +91,7 @@ typedef struct form {
     size_t (*trace)(const struct form *f, const model *m, nt__result *results); /* gives the number of results */
     bool flat_parameters;
     accumulate_flat accumulate; /* of the gradient program; NULL: one accumulator for each array */
+    size_t most_arrays;         /* beyond that a compile or a step would take minutes */
 } form;
 
 static void input_parameters(const model *m, bool flat, nt_tensor *arrays) {
@@ -132,14 +137,24 @@ typedef struct update {
     nt_tensor scalars[NT__MAX_STATES]; /* the scalar states, which all arrays share */
 } update;
 
-/* Updates the flat buffer or one array. Gives the number of results; the first array has the scalar states' too. */
-static size_t trace_update(const update *u, nt__type type, int index, nt__result *results) {
+static update begin_update(const model *m) {
+    update u = {.rule = nt_adam(), .rate = nt__input(ROLE_RATE, 0, "learning_rate", (nt__type){NT_F32, {0}})};
+    const nt__group group = {"", NT_F32, m->elements};
+    for (int s = 0; s < u.rule.kind->state_count; s++) {
+        const nt__state *state = &u.rule.kind->states[s];
+        if (state->scalar) u.scalars[s] = nt__input(ROLE_STATE, 0, state->name, nt__state_type(state, &group));
+    }
+    return u;
+}
+
+/* Updates x, the flat buffer or one array, in place. Gives the number of results; the first array has the scalar
+ * states' too. */
+static size_t trace_update(const update *u, nt_tensor x, nt_tensor g, int index, nt__result *results) {
     const nt__state *kinds = u->rule.kind->states;
+    nt__type type = {NT_F32, nt_shape_of(x)};
     nt_tensor states[NT__MAX_STATES], next[NT__MAX_STATES];
     for (int s = 0; s < u->rule.kind->state_count; s++)
         states[s] = kinds[s].scalar ? u->scalars[s] : nt__input(ROLE_STATE, index, kinds[s].name, type);
-    nt_tensor x = nt__input(ROLE_PARAMETERS, index, "parameters", type);
-    nt_tensor g = nt__input(ROLE_ACCUMULATOR, index, "accumulator", type);
     size_t count = 0;
     results[count++] = (nt__result){"parameters", nt__rule_apply(&u->rule, x, g, u->rate, states, next), x};
     for (int s = 0; s < u->rule.kind->state_count; s++)
@@ -148,27 +163,54 @@ static size_t trace_update(const update *u, nt__type type, int index, nt__result
 }
 
 static size_t trace_optimizer(const form *f, const model *m, nt__result *results) {
-    update u = {.rule = nt_adam(), .rate = nt__input(ROLE_RATE, 0, "learning_rate", (nt__type){NT_F32, {0}})};
-    const nt__group group = {"", NT_F32, m->elements};
-    for (int s = 0; s < u.rule.kind->state_count; s++)
-        if (u.rule.kind->states[s].scalar)
-            u.scalars[s] =
-                nt__input(ROLE_STATE, 0, u.rule.kind->states[s].name, nt__state_type(&u.rule.kind->states[s], &group));
-    if (f->flat_parameters) return trace_update(&u, flat_type(m), 0, results);
-    size_t count = 0;
-    for (size_t i = 0; i < m->arrays; i++) count += trace_update(&u, array_type(m, i), (int)i, results + count);
+    update u = begin_update(m);
+    size_t count = 0, buffers = f->flat_parameters ? 1 : m->arrays;
+    for (size_t i = 0; i < buffers; i++) {
+        nt__type type = f->flat_parameters ? flat_type(m) : array_type(m, i);
+        nt_tensor x = nt__input(ROLE_PARAMETERS, (int)i, "parameters", type);
+        nt_tensor g = nt__input(ROLE_ACCUMULATOR, (int)i, "accumulator", type);
+        count += trace_update(&u, x, g, (int)i, results + count);
+    }
+    return count;
+}
+
+/* ---- both in one program, for what their being two costs
+ * -----------------------------------------------------------*/
+
+static size_t trace_both(const form *f, const model *m, nt__result *results) {
+    nt_tensor *arrays = room(m->arrays, sizeof *arrays), *gradients = room(m->arrays, sizeof *gradients), flat = {0};
+    if (f->flat_parameters) {
+        flat = nt__input(ROLE_PARAMETERS, 0, "parameters", flat_type(m));
+        slice_arrays(m, flat, arrays);
+    } else {
+        input_parameters(m, false, arrays);
+    }
+    nt_tensor loss = loss_of(m, arrays);
+    nt__gradient(loss, arrays, m->arrays, gradients, NULL);
+    results[0] = (nt__result){.name = "loss", .value = loss};
+    update u = begin_update(m);
+    size_t count = 1;
+    if (f->flat_parameters)
+        count += trace_update(&u, flat, gather(m, gradients), 0, results + count);
+    else
+        for (size_t i = 0; i < m->arrays; i++)
+            count += trace_update(&u, arrays[i], gradients[i], (int)i, results + count);
+    nt__free(gradients);
+    nt__free(arrays);
     return count;
 }
 
 /* Forms of the same program stand together; ratios are to the first of them. */
 static const form forms[] = {
-    {"gradient", "flat, into zeros", trace_gradient, true, accumulate_whole},
-    {"gradient", "flat, in place", trace_gradient, true, accumulate_pieces},
-    {"gradient", "only parameters flat", trace_gradient, true, NULL},
-    {"gradient", "only accumulator flat", trace_gradient, false, accumulate_whole},
-    {"gradient", "arrays apart", trace_gradient, false, NULL},
-    {"optimizer", "flat", trace_optimizer, true, NULL},
-    {"optimizer", "arrays apart", trace_optimizer, false, NULL},
+    {"gradient", "flat, into zeros", trace_gradient, true, accumulate_whole, 1000},
+    {"gradient", "flat, in place", trace_gradient, true, accumulate_pieces, 100},
+    {"gradient", "only parameters flat", trace_gradient, true, NULL, 100},
+    {"gradient", "only accumulator flat", trace_gradient, false, accumulate_whole, 100},
+    {"gradient", "arrays apart", trace_gradient, false, NULL, 1000},
+    {"optimizer", "flat", trace_optimizer, true, NULL, 1000},
+    {"optimizer", "arrays apart", trace_optimizer, false, NULL, 1000},
+    {"both", "flat", trace_both, true, NULL, 100},
+    {"both", "arrays apart", trace_both, false, NULL, 100},
 };
 enum { FORMS = sizeof forms / sizeof *forms };
 
@@ -264,13 +306,20 @@ typedef struct size {
 
 /* The forms take turns, so that what else the machine does falls on all of them. */
 static void measure(nt__engine *engine, const model *m, const size *s, size_t rounds, program *programs) {
-    for (int f = 0; f < FORMS; f++) trace_program(&forms[f], m, &programs[f]);
+    bool in[FORMS];
+    for (int f = 0; f < FORMS; f++) in[f] = m->arrays <= forms[f].most_arrays;
+    for (int f = 0; f < FORMS; f++)
+        if (in[f]) trace_program(&forms[f], m, &programs[f]);
     for (int time = 0; time < s->compiles; time++)
-        for (int f = 0; f < FORMS; f++) compile_program(engine, &forms[f], &programs[f], time);
-    for (int f = 0; f < FORMS; f++) bind_program(engine, m, &programs[f], rounds);
-    for (int f = 0; f < FORMS; f++) step(engine, &programs[f]);
+        for (int f = 0; f < FORMS; f++)
+            if (in[f]) compile_program(engine, &forms[f], &programs[f], time);
+    for (int f = 0; f < FORMS; f++)
+        if (in[f]) bind_program(engine, m, &programs[f], rounds);
+    for (int f = 0; f < FORMS; f++)
+        if (in[f]) step(engine, &programs[f]);
     for (size_t round = 0; round < rounds; round++)
-        for (int f = 0; f < FORMS; f++) programs[f].seconds[round] = step(engine, &programs[f]);
+        for (int f = 0; f < FORMS; f++)
+            if (in[f]) programs[f].seconds[round] = step(engine, &programs[f]);
 }
 
 static void compare(nt__engine *engine, const size *s, size_t rounds) {
@@ -281,6 +330,7 @@ static void compare(nt__engine *engine, const size *s, size_t rounds) {
     double base_compile = 0, base_step = 0;
     for (int f = 0; f < FORMS; f++) {
         program *p = &programs[f];
+        if (!p->executable) continue;
         double compile = median(p->compile_seconds, (size_t)s->compiles), step_time = median(p->seconds, rounds);
         bool base = f == 0 || strcmp(forms[f].program, forms[f - 1].program) != 0;
         if (base) base_compile = compile, base_step = step_time;
@@ -293,14 +343,16 @@ static void compare(nt__engine *engine, const size *s, size_t rounds) {
 }
 
 int main(int argument_count, char **arguments) {
-    static const size sizes[] = {{64, 10, 3, 1}, {64, 100, 3, 2}, {256, 10, 3, 1}, {256, 100, 3, 4}, {64, 1000, 1, 20}};
+    static const size sizes[] = {{256, 6, 3, 1},  {64, 10, 3, 1},   {64, 100, 1, 2},
+                                 {256, 10, 3, 1}, {256, 100, 1, 8}, {64, 1000, 1, 20}};
     size_t rounds = argument_count > 1 ? strtoul(arguments[1], NULL, 10) : 200;
+    size_t most_arrays = argument_count > 2 ? strtoul(arguments[2], NULL, 10) : 1000;
     nt__engine *engine;
     must(nt__engine_open(1, &engine));
     printf("| plugin | arrays of width | program | form | compile s | ratio | temporary MB | step ms | ratio |\n"
            "|---|---|---|---|---|---|---|---|---|\n");
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
-        compare(engine, &sizes[i], 1 + rounds / sizes[i].rounds_divisor);
+        if (sizes[i].arrays <= most_arrays) compare(engine, &sizes[i], 1 + rounds / sizes[i].rounds_divisor);
     must(nt__engine_close());
     return 0;
 }

@@ -50,7 +50,8 @@ class Marks:
         self.log.flush()
 
     def epoch(self, number, accuracy):
-        print("epoch %d %.6f %.6f %.6f" % (number, since_start(), np.mean(self.losses), accuracy))
+        values = number, since_start(), np.mean(self.losses), accuracy, time.process_time()
+        print("epoch %d %.6f %.6f %.6f %.6f" % values)
         self.losses = []
 
     def finish(self):

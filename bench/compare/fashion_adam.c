@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <time.h>
 
-#define COMPARED(FIELD, DEVICE, GRAPH_CONST)                                                                           \
-    GRAPH_CONST(int, hidden, 256, "units in the first hidden layer; the second has half")                              \
-    FIELD(int, batch, 128, "images in a micro-batch")                                                                  \
+#define COMPARED(FIELD, DEVICE, GRAPH_CONST)                                              \
+    GRAPH_CONST(int, hidden, 256, "units in the first hidden layer; the second has half") \
+    FIELD(int, batch, 128, "images in a micro-batch")                                     \
     FIELD(const char *, data_dir, "", "folder of the IDX files")
 
 NT_EXPERIMENT(Compared, COMPARED)
@@ -51,7 +51,7 @@ static nt_rule optimizer(const Compared *e) {
 }
 
 NT_DEFINE(Compared, COMPARED, .build_data = build_data, .forward = forward, .loss = loss, .metrics = metrics,
-          .optimizer = optimizer)
+          .optimizer = optimizer);
 
 /* Seconds since the process was started, whose time compare gives. */
 static double since_start(void) {
@@ -60,11 +60,18 @@ static double since_start(void) {
     return (double)now.tv_sec + (double)now.tv_nsec * 1e-9 - atof(getenv("BENCH_START"));
 }
 
+static double processor_seconds(void) {
+    struct timespec used;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+    return (double)used.tv_sec + (double)used.tv_nsec * 1e-9;
+}
+
 static void mark(const nt_event *event, void *context) {
     double *steps = context, now = since_start();
     if (event->kind == NT_EVENT_STEP && event->step <= event->steps) steps[event->step - 1] = now;
     if (event->kind == NT_EVENT_EPOCH)
-        printf("epoch %ld %.6f %.6f %.6f\n", (long)event->epoch, now, event->loss, event->values[0].value);
+        printf("epoch %ld %.6f %.6f %.6f %.6f\n", (long)event->epoch, now, event->loss, event->values[0].value,
+               processor_seconds());
 }
 
 static int fail(void) {

@@ -10,7 +10,7 @@
 typedef struct nt_data nt_data;
 
 typedef struct nt_split_options {
-    int64_t batch;  /* samples in a micro-batch; required */
+    int64_t batch;  /* samples in a micro-batch; required, the same in all splits */
     bool shuffle;   /* another order in each epoch, drawn from the run's seed */
     bool drop_last; /* leave out the last batch when it is short; training needs full batches */
     int64_t first;  /* rows first <= row < limit of the arrays belong to the split; limit 0 means all */
@@ -26,7 +26,7 @@ nt_status nt_split_field(nt_data *data, const char *split, const char *field, nt
 /* NT_OK, or the first error as the thread's message: what build_data returns. */
 nt_status nt_data_status(nt_data *data);
 
-/* ---- metrics on the host ----------------------------------------------------------------------------------------- */
+/* ---- metrics on the host ---------------------------------------------------------------------------------------- */
 
 /* The rows of a batch on the host, padding cut off. */
 typedef struct nt_host_batch nt_host_batch;

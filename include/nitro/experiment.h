@@ -68,8 +68,7 @@ const nt_experiment *nt_experiment_find(const char *name);
  * last. */
 const nt_experiment *nt_experiment_at(size_t index);
 
-/* ---- the macros
- * --------------------------------------------------------------------------------------------------------- */
+/* ---- the macros ------------------------------------------------------------------------------------------------- */
 
 #define NT_FIELD_TYPE_(T) \
     _Generic((T){0},                                                                                                   \

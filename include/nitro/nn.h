@@ -15,13 +15,13 @@ typedef struct nt_batch nt_batch;
 #define nt_field(batch, name) nt_field_at(batch, name, NT_SITE)
 nt_tensor nt_field_at(nt_batch *batch, const char *name, nt_site site);
 
-/* ---- initial values -------------------------------------------------------------------------------------------------
- */
+/* ---- initial values --------------------------------------------------------------------------------------------- */
 
 /* How a parameter starts. Drawn on the host by threefry2x32 from the run's seed and the parameter's path, so a new
- * parameter changes no other one. The zero value is zeros. */
+ * parameter changes no other one. The zero value is "not given": what the layer says, zeros for
+ * nt_parameter. */
 typedef struct nt_init {
-    enum { NT_INIT_CONSTANT, NT_INIT_UNIFORM, NT_INIT_NORMAL, NT_INIT_TRUNCATED_NORMAL } kind;
+    enum { NT_INIT_DEFAULT, NT_INIT_CONSTANT, NT_INIT_UNIFORM, NT_INIT_NORMAL, NT_INIT_TRUNCATED_NORMAL } kind;
     enum { NT_SCALE_ABSOLUTE, NT_SCALE_GLOROT, NT_SCALE_HE, NT_SCALE_LECUN } scale;
     double value; /* the constant, the limit of a uniform, the standard deviation of a normal (when the scale is
                      absolute) */
@@ -38,8 +38,7 @@ nt_init nt_glorot_uniform(void);
 nt_init nt_he_normal(void);
 nt_init nt_lecun_normal(void);
 
-/* ---- parameters and scopes
- * -------------------------------------------------------------------------------------------- */
+/* ---- parameters and scopes -------------------------------------------------------------------------------------- */
 
 typedef struct nt_parameter_options {
     nt_dtype dtype; /* f32 */
@@ -58,12 +57,11 @@ nt_tensor nt_parameter_at(nt_model *m, const char *name, nt_shape shape, nt_para
 bool nt_scope_enter(nt_model *m, nt_site site, const char *format, ...) __attribute__((format(printf, 3, 4)));
 bool nt_scope_leave(nt_model *m);
 
-/* ---- layers
- * -------------------------------------------------------------------------------------------------------------- */
+/* ---- layers ----------------------------------------------------------------------------------------------------- */
 
 typedef struct nt_dense_options {
     bool no_bias;
-    nt_init weight_init; /* default (zero value): nt_glorot_uniform() */
+    nt_init weight_init; /* nt_glorot_uniform() */
     nt_init bias_init;   /* zeros */
 } nt_dense_options;
 /* x W + b: [..., n] to [..., units]. Parameters NAME.weight [n, units] and NAME.bias [units], of x's type. */
@@ -71,15 +69,15 @@ typedef struct nt_dense_options {
 nt_tensor nt_dense_at(nt_model *m, const char *name, nt_tensor x, int64_t units, nt_dense_options options,
                       nt_site site);
 
-/* ---- losses
- * ----------------------------------------------------------------------------------------------------------------- */
+/* ---- losses ----------------------------------------------------------------------------------------------------- */
 
 typedef enum nt_reduction { NT_MEAN, NT_SUM, NT_NONE } nt_reduction;
 
 typedef struct nt_cross_entropy_options {
-    nt_tensor label_smoothing; /* fraction s in [0, 1) spread evenly over all classes, for finite logits; none when not
-                                  given */
-    nt_reduction reduction;    /* over all samples; mean */
+    /* Fraction s in [0, 1) spread evenly over all classes, for finite logits: a Device field or NT_TENSOR(0.1). None
+     * when not given. */
+    nt_tensor label_smoothing;
+    nt_reduction reduction; /* over all samples; mean */
 } nt_cross_entropy_options;
 /* -log softmax(logits)[label]: logits [..., classes], integer labels [...]. With smoothing s the target is (1 - s) at
  * the label plus s / classes everywhere (Szegedy et al. 2016). Labels outside 0..classes-1 are found on the host before

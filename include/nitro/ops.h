@@ -10,7 +10,7 @@
 
 #include "nitro/tensor.h"
 
-/* ---- arithmetic: floating and integer ---------------------------------------------------------------------------- */
+/* ---- arithmetic: floating and integer --------------------------------------------------------------------------- */
 
 #define nt_add(a, b) nt_add_at(NT_TENSOR(a), NT_TENSOR(b), NT_SITE) /* a + b. Gradient: c, c */
 #define nt_sub(a, b) nt_sub_at(NT_TENSOR(a), NT_TENSOR(b), NT_SITE) /* a - b. Gradient: c, -c */
@@ -40,7 +40,7 @@ nt_tensor nt_abs_at(nt_tensor x, nt_site site);
 nt_tensor nt_sign_at(nt_tensor x, nt_site site);
 nt_tensor nt_square_at(nt_tensor x, nt_site site);
 
-/* ---- functions of one floating tensor ---------------------------------------------------------------------------- */
+/* ---- functions of one floating tensor --------------------------------------------------------------------------- */
 
 #define nt_exp(x) nt_exp_at(NT_TENSOR(x), NT_SITE)           /* Gradient: c y */
 #define nt_expm1(x) nt_expm1_at(NT_TENSOR(x), NT_SITE)       /* exp(x) - 1, exact near 0. Gradient: c (y + 1) */
@@ -62,7 +62,7 @@ nt_tensor nt_tanh_at(nt_tensor x, nt_site site);
 nt_tensor nt_logistic_at(nt_tensor x, nt_site site);
 nt_tensor nt_relu_at(nt_tensor x, nt_site site);
 
-/* ---- comparison and choice --------------------------------------------------------------------------------------- */
+/* ---- comparison and choice -------------------------------------------------------------------------------------- */
 
 /* bool tensors; any comparison with nan is false, except not_equal. No gradient. */
 #define nt_equal(a, b) nt_equal_at(NT_TENSOR(a), NT_TENSOR(b), NT_SITE)
@@ -82,7 +82,7 @@ nt_tensor nt_greater_at(nt_tensor a, nt_tensor b, nt_site site);
 nt_tensor nt_greater_equal_at(nt_tensor a, nt_tensor b, nt_site site);
 nt_tensor nt_where_at(nt_tensor which, nt_tensor a, nt_tensor b, nt_site site);
 
-/* ---- new values -------------------------------------------------------------------------------------------------- */
+/* ---- new values ------------------------------------------------------------------------------------------------- */
 
 /* A tensor of `shape` filled with one number. */
 #define nt_full(dtype, shape, value) nt_full_at(dtype, shape, value, NT_SITE)
@@ -100,7 +100,7 @@ nt_tensor nt_constant_at(const nt_array *array, nt_site site);
 nt_tensor nt_iota_at(nt_dtype dtype, nt_shape shape, int axis, nt_site site);
 nt_tensor nt_one_hot_at(nt_tensor labels, int64_t classes, nt_dtype dtype, nt_site site);
 
-/* ---- types and shapes -------------------------------------------------------------------------------------------- */
+/* ---- types and shapes ------------------------------------------------------------------------------------------- */
 
 /* Another element type. Floating to integer truncates and saturates, nan gives 0; to bool: whether it is not 0.
  * Gradient between floating types: c converted back; else none. */
@@ -127,7 +127,7 @@ nt_tensor nt_slice_at(nt_tensor x, nt_shape start, nt_shape limit, nt_site site)
 nt_tensor nt_update_slice_at(nt_tensor x, nt_tensor update, nt_shape start, nt_site site);
 nt_tensor nt_stop_gradient_at(nt_tensor x, nt_site site);
 
-/* ---- reductions -------------------------------------------------------------------------------------------------- */
+/* ---- reductions ------------------------------------------------------------------------------------------------- */
 
 /* Floating and integer (mean: floating). Over `axes`, which are dropped: nt_sum(x, -1), nt_sum(x, 0, 1); none given
  * means all: nt_sum(x). Gradient: c stretched; mean: c / number. */
@@ -148,7 +148,7 @@ nt_tensor nt_reduce_max_at(nt_tensor x, nt_shape axes, nt_site site);
 nt_tensor nt_log_softmax_at(nt_tensor x, nt_site site);
 nt_tensor nt_softmax_at(nt_tensor x, nt_site site);
 
-/* ---- linear algebra ---------------------------------------------------------------------------------------------- */
+/* ---- linear algebra --------------------------------------------------------------------------------------------- */
 
 /* Matrix product of the last two axes, [..., m, k] x [..., k, n] -> [..., m, n]. A vector operand has its missing axis
  * added and dropped again; leading axes broadcast (numpy.matmul). Gradient: c b^T, a^T c. */

@@ -17,6 +17,7 @@ typedef struct nt_rule {
     double constants[NT_RULE_MAX_CONSTANTS];
 } nt_rule;
 
+/* A member that is not given, or is 0, has its default. beta1 and beta2 lie between 0 and 1, epsilon above 0. */
 typedef struct nt_adam_options {
     double beta1;   /* 0.9 */
     double beta2;   /* 0.999 */

@@ -18,8 +18,7 @@ typedef struct nt_maybe_double {
     double value;
 } nt_maybe_double;
 
-/* ---- what a run tells while it works
- * ------------------------------------------------------------------------------------- */
+/* ---- what a run tells while it works ---------------------------------------------------------------------------- */
 
 typedef struct nt_value {
     const char *name;
@@ -40,15 +39,14 @@ typedef struct nt_event {
     int64_t step, steps;       /* optimizer steps of the run so far, and of all its epochs */
     int64_t batch, batches;    /* in this pass over the split */
     const char *split;
-    double loss;
+    double loss;    /* of a step: its closing micro-batch; of an epoch: the mean over its micro-batches */
     double seconds; /* of the epoch, or since training began */
     const nt_value *values;
     size_t value_count;
 } nt_event;
 typedef void (*nt_event_function)(const nt_event *event, void *context);
 
-/* ---- making
- * ------------------------------------------------------------------------------------------------------------------ */
+/* ---- making ----------------------------------------------------------------------------------------------------- */
 
 /* For each: the option, else the experiment's field of that name (not for the rate: a field of that name may be
  * anything), else the default. */
@@ -75,12 +73,11 @@ void nt_run_free(nt_run *run);
  * alive. For the end of a program: a process may go on to make new runs. */
 nt_status nt_shutdown(void);
 
-/* ---- using
- * -------------------------------------------------------------------------------------------------------------------
- */
+/* ---- using ------------------------------------------------------------------------------------------------------ */
 
-/* Trains until max_epochs or max_steps. Needs a split named train. NT_INTERRUPTED when a stop was requested (what was
- * reached is kept); NT_DIVERGED names step and epoch. */
+/* Goes on from the run's state: a second call does nothing more once max_epochs are done. Trains until max_epochs or
+ * max_steps. Needs a split named train. NT_INTERRUPTED when a stop was requested (what was reached is kept);
+ * NT_DIVERGED names step and epoch. */
 nt_status nt_train(nt_run *run);
 
 /* Metrics of one pass over a split. `values` belongs to the run and lives until its next evaluation. */

@@ -22,11 +22,14 @@ typedef struct nt_site {
 #define NT_JOIN3(a, b, c) NT_JOIN3_(a, b, c)
 
 /* A value in the trace `trace`, or a plain number that takes the element type of the tensor it meets. Made by
- * operations only. */
+ * operations and by NT_TENSOR. The trace is a mark that is compared and never followed; it is a pointer so that a C
+ * number given where a tensor member is wanted does not compile. */
 typedef struct nt_tensor {
-    uint32_t trace, id;
+    const struct nt_trace_mark *trace;
+    uint32_t id;
     double number;
 } nt_tensor;
+#define NT_NUMBER_MARK ((const struct nt_trace_mark *)UINTPTR_MAX)
 
 /* Shape and type of a tensor. Dimensions of a failed tensor are 1 in every axis, so that arithmetic on them does not
  * trap. */
@@ -43,7 +46,7 @@ static inline nt_tensor nt_tensor_itself(nt_tensor x) {
     return x;
 }
 static inline nt_tensor nt_tensor_number(double number) {
-    return (nt_tensor){UINT32_MAX, 0, number};
+    return (nt_tensor){NT_NUMBER_MARK, 0, number};
 }
 #define NT_TENSOR(x) _Generic((x), nt_tensor : nt_tensor_itself, default : nt_tensor_number)(x)
 

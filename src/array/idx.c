@@ -6,6 +6,7 @@
 #include "array/gzip.h"
 
 #include <string.h>
+#include <unistd.h>
 
 /* ---- the header ------------------------------------------------------------------------------------------------- */
 
@@ -141,7 +142,9 @@ static nt_status not_found(const char *folder, const char *file, const char *oth
 
 static nt_status read_in(nt__arena *arena, const char *folder, const char *file, nt_array **array) {
     const char *path = folder ? nt__arena_sprintf(arena, "%s/%s", folder, file) : file;
-    return path ? read_path(path, array) : NT_OUT_OF_MEMORY;
+    if (!path) return NT_OUT_OF_MEMORY;
+    /* Looked at first: a name that is not there is no failure while the other one is. */
+    return access(path, F_OK) == 0 ? read_path(path, array) : NT_NOT_FOUND;
 }
 
 static nt_status find_and_read(nt__arena *arena, const char *folder, const char *file, nt_array **array) {

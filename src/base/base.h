@@ -17,6 +17,8 @@
 
 /* Sets the thread's message and returns `status`. */
 nt_status nt__fail(nt_status status, const char *format, ...) NT__PRINTF(2, 3);
+/* Forgets the message and its status: before calling code that may fail without saying why. */
+void nt__fail_nothing(void);
 /* Puts "text: " in front of the thread's message and returns `status`: for a caller that knows more about where. */
 nt_status nt__fail_in(nt_status status, const char *format, ...) NT__PRINTF(2, 3);
 /* Sends a line to the notice function. */

@@ -39,6 +39,11 @@ nt_status nt__fail(nt_status status, const char *format, ...) {
     return status;
 }
 
+void nt__fail_nothing(void) {
+    *message = 0;
+    newest = NT_OK;
+}
+
 nt_status nt__fail_in(nt_status status, const char *format, ...) {
     char where[MESSAGE_SIZE];
     va_list arguments;

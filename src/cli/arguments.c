@@ -127,7 +127,7 @@ nt_status nt__arguments_check_files(const nt__arguments *arguments, const char *
     return NT_OK;
 }
 
-/* ---- giving flags to options and fields ------------------------------------------------------------------------ */
+/* ---- giving flags to options and fields ------------------------------------------------------------------------- */
 
 static nt_status fail_without_value(const nt_field_info *field, const nt__flag *flag) {
     return nt__fail(NT_INVALID, "--%s needs a value (%s): write --%s=VALUE", flag->name,

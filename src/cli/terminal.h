@@ -29,8 +29,8 @@ void nt__terminal_clear(nt__terminal *terminal);
 void nt__terminal_close(nt__terminal *terminal);
 
 /* An nt_event_function and an nt_notice_function; the context is the terminal. */
-void nt__terminal_event(const nt_event *event, void *terminal);
-void nt__terminal_notice(const char *line, void *terminal);
+void nt__terminal_event(const nt_event *event, void *context);
+void nt__terminal_notice(const char *line, void *context);
 /* One line a metric: "test accuracy 0.8803". */
 void nt__terminal_results(nt__terminal *terminal, const char *split, const nt_results *results);
 /* Any other line among the results. */

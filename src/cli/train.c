@@ -30,17 +30,19 @@ static nt_status save(nt__session *session) {
     return status;
 }
 
-/* What an interrupted run has reached is kept like that of a complete one. A stop during the evaluation of the test
- * split counts as well. */
+/* What an interrupted run has reached is kept like that of a complete one, and before anything else can fail. A run
+ * without a step keeps nothing: its initial values must not replace what an earlier run learned. */
 static nt__exit_code train(nt__session *session) {
     nt_status status = nt_train(session->run);
-    if (status == NT_OK) status = report_test(session);
     if (status != NT_OK && status != NT_INTERRUPTED) return nt__session_fail(session, status);
-    nt_status saved = save(session);
+    int64_t step = nt_run_step(session->run);
+    nt_status saved = step > 0 ? save(session) : NT_OK;
     if (saved != NT_OK) return nt__session_fail(session, saved);
+    if (status == NT_OK) status = report_test(session);
     if (status == NT_OK) return NT__EXIT_DONE;
-    nt__fail(status, "stopped on request after step %lld; the parameters are saved",
-             (long long)nt_run_step(session->run));
+    if (status == NT_INTERRUPTED)
+        nt__fail(status, "stopped on request after step %lld; %s", (long long)step,
+                 step > 0 ? "the parameters are saved" : "nothing was trained and nothing is saved");
     return nt__session_fail(session, status);
 }
 

@@ -7,7 +7,7 @@
 #include "nitro/data.h"
 #include "xla/xla.h"
 
-/* ---- splits (splits.c) ------------------------------------------------------------------------------------------- */
+/* ---- splits (splits.c) ------------------------------------------------------------------------------------------ */
 
 typedef struct nt__split_field {
     const char *name;
@@ -44,7 +44,7 @@ nt__type nt__split_field_type(const nt__split *split, const nt__split_field *fie
  * bounds must lie within 2^53. */
 nt_status nt__split_check_range(const nt__split *split, const char *field, int64_t low, int64_t limit);
 
-/* ---- a pass over a split (stream.c) ------------------------------------------------------------------------------ */
+/* ---- a pass over a split (stream.c) ----------------------------------------------------------------------------- */
 
 /* One batch: fields on the device, and the same rows on the host. */
 typedef struct nt__staged {
@@ -79,13 +79,13 @@ void nt__stream_close(nt__stream *stream);
 /* Seconds the consumer has waited in nt__stream_next. */
 double nt__stream_waited(const nt__stream *stream);
 
-/* ---- the rows on the host (host.c) ------------------------------------------------------------------------------- */
+/* ---- the rows on the host (host.c) ------------------------------------------------------------------------------ */
 
 /* NT_OK, or why nt_host_field has given NULL: a field that does not exist (the message lists those that do), or rows
  * for which memory was short. */
 nt_status nt__host_batch_status(const nt_host_batch *batch);
 
-/* ---- metrics over a pass (metrics.c) ----------------------------------------------------------------------------- */
+/* ---- metrics over a pass (metrics.c) ---------------------------------------------------------------------------- */
 
 nt_metrics *nt__metrics_new(void);
 void nt__metrics_free(nt_metrics *metrics);

@@ -254,14 +254,27 @@ static nt_status compare_fields(const nt__split *split, const nt__split *other) 
     return status;
 }
 
+static nt_status check_batch(const nt__split *split, const nt__split *first) {
+    int64_t batch = split->options.batch, other = first->options.batch;
+    if (batch == other) return NT_OK;
+    return nt__fail(NT_INVALID,
+                    "split '%s' has batches of %" PRId64 ", split '%s' of %" PRId64
+                    ": give all the same, for a program has "
+                    "one batch size",
+                    first->name, other, split->name, batch);
+}
+
 static nt_status check_split(const nt__split *split, const nt__split *first) {
     nt_status status = check_size(split);
+    if (status == NT_OK) status = check_batch(split, first);
     if (status == NT_OK) status = compare_fields(first, split);
     return status == NT_OK ? compare_fields(split, first) : status;
 }
 
 nt_status nt__data_check(nt_data *data) {
     nt_status status = nt_data_status(data);
+    if (status == NT_OK && data->count == 0)
+        status = nt__fail(NT_INVALID, "no split was declared: nt_split(data, \"train\", .batch = ...) declares one");
     for (size_t i = 0; status == NT_OK && i < data->count; i++) status = check_split(data->splits[i], data->splits[0]);
     return status;
 }

@@ -6,7 +6,7 @@
 
 #include "graph/node.h"
 
-/* ---- constants --------------------------------------------------------------------------------------------------- */
+/* ---- constants -------------------------------------------------------------------------------------------------- */
 
 /* Whether an integer or bool type has the value. The largest values of the 64-bit types are no doubles: in one, they
  * are rounded up to the number that is one too large. */
@@ -49,7 +49,7 @@ nt_tensor nt_iota_at(nt_dtype dtype, nt_shape shape, int axis, nt_site site) {
     return right ? nt__emit(NT__OP_iota, site, type, 0, NULL, &attributes) : nt__failed();
 }
 
-/* ---- broadcasting ------------------------------------------------------------------------------------------------ */
+/* ---- broadcasting ----------------------------------------------------------------------------------------------- */
 
 static bool refuse(nt_site site, const char *what, int count, const nt_tensor *operands, const char *why) {
     char list[4 * NT__TYPE_TEXT] = "", type[NT__TYPE_TEXT];
@@ -114,7 +114,7 @@ static nt_tensor bring_to(nt_site site, const char *what, nt__type type, nt_tens
     return nt__is_number(x) ? nt__filled(what, type, x.number, site) : nt_broadcast_at(x, type.shape, site);
 }
 
-/* ---- shape rules ------------------------------------------------------------------------------------------------- */
+/* ---- shape rules ------------------------------------------------------------------------------------------------ */
 
 bool nt__shape_given(nt__node *node) {
     (void)node;
@@ -166,7 +166,7 @@ bool nt__shape_where(nt__node *node) {
     return true;
 }
 
-/* ---- making ------------------------------------------------------------------------------------------------------ */
+/* ---- making ----------------------------------------------------------------------------------------------------- */
 
 /* `what` is the operation in the user's words. */
 static nt_tensor binary(const char *what, nt__op op, nt_tensor a, nt_tensor b, nt_site site,
@@ -295,7 +295,7 @@ nt_tensor nt_one_hot_at(nt_tensor labels, int64_t classes, nt_dtype dtype, nt_si
     return nt_convert_at(hit, dtype, site);
 }
 
-/* ---- gradients --------------------------------------------------------------------------------------------------- */
+/* ---- gradients -------------------------------------------------------------------------------------------------- */
 
 /* In a rule: c is the cotangent, y the value, a and b the operands. */
 #define C b->cotangent

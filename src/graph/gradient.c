@@ -14,7 +14,7 @@ typedef struct sweep {
 static const nt_site nowhere = {0};
 
 static bool has_cotangent(nt_tensor x) {
-    return x.trace != 0;
+    return x.trace != NULL;
 }
 
 static bool is_floating(const sweep *s, size_t id) {

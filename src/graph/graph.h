@@ -9,7 +9,7 @@
 
 typedef struct nt__graph nt__graph;
 
-/* ---- a trace ----------------------------------------------------------------------------------------------------- */
+/* ---- a trace ---------------------------------------------------------------------------------------------------- */
 
 /* A new, empty graph; it becomes the thread's current trace. Traces nest: ending one makes the outer one current again.
  */
@@ -42,7 +42,7 @@ void nt__claim_range(nt_tensor x, int64_t low, int64_t limit, nt_site site);
 /* The claims of a trace. */
 const nt__claim *nt__claims(const nt__graph *graph, size_t *count);
 
-/* ---- reverse mode ------------------------------------------------------------------------------------------------ */
+/* ---- reverse mode ----------------------------------------------------------------------------------------------- */
 
 /* Gradients of the scalar `loss` with respect to `with_respect_to[i]`, in gradients[i] (zeros where the loss does not
  * depend on it; reached[i] says which, may be NULL). */
@@ -51,7 +51,7 @@ void nt__gradient(nt_tensor loss, const nt_tensor *with_respect_to, size_t count
 void nt__vjp(nt_tensor y, nt_tensor cotangent, const nt_tensor *with_respect_to, size_t count, nt_tensor *out,
              bool *reached);
 
-/* ---- text -------------------------------------------------------------------------------------------------------- */
+/* ---- text ------------------------------------------------------------------------------------------------------- */
 
 /* A result of the program. `takes` is an argument whose memory it may take over (donation); a zero tensor: none. */
 typedef struct nt__result {

@@ -78,7 +78,7 @@ void nt__gradient_dot(const nt__backward *b, nt_tensor *out) {
         if (b->wanted[i]) out[i] = dot_cotangent(b, i);
 }
 
-/* ---- matmul ------------------------------------------------------------------------------------------------------ */
+/* ---- matmul ----------------------------------------------------------------------------------------------------- */
 
 /* Leading axes of both, broadcast against each other; false when they do not. */
 static bool batch_shape(nt_shape a, nt_shape b, nt_shape *out) {

@@ -107,7 +107,7 @@ struct nt__graph {
     nt__arena arena;
     nt__node **nodes; /* nodes[0] is unused: id 0 is the failed tensor */
     size_t node_count, node_capacity;
-    uint32_t trace; /* differs between all traces of the process */
+    const struct nt_trace_mark *trace; /* differs between all traces of the process */
     nt_status status;
     char *message;
     nt__claim *claims;
@@ -115,7 +115,7 @@ struct nt__graph {
     nt__graph *outer;
 };
 
-/* ---- checks: false (NULL) after keeping an error; `what` names the operation in its message ---------------------- */
+/* ---- checks: false (NULL) after keeping an error; `what` names the operation in its message --------------------- */
 
 bool nt__trace_under_way(nt_site site, const char *what);
 /* The node of a tensor of the current trace. C numbers have none. */
@@ -128,7 +128,7 @@ bool nt__type_numeric(nt_site site, const char *what, nt__type type);
 /* An axis of a tensor of `type`, counted from the end when negative, as an index from 0. */
 bool nt__axis(nt_site site, const char *what, nt__type type, int64_t axis, int *out);
 
-/* ---- making nodes: a failed tensor after keeping an error -------------------------------------------------------- */
+/* ---- making nodes: a failed tensor after keeping an error ------------------------------------------------------- */
 
 /* Zeroed memory that lives as long as the trace; NULL after keeping an error. */
 void *nt__trace_alloc(nt_site site, const char *what, size_t count, size_t size);
@@ -142,7 +142,7 @@ nt_tensor nt__filled(const char *what, nt__type type, double value, nt_site site
 nt_tensor nt__emit(nt__op op, nt_site site, nt__type type, int count, const nt_tensor *operands,
                    const nt__attributes *attributes);
 
-/* ---- the table's rules ------------------------------------------------------------------------------------------- */
+/* ---- the table's rules ------------------------------------------------------------------------------------------ */
 
 #define NT__RULES(id, stablehlo, shape_rule, gradient_rule, print_rule, names) \
     bool nt__shape_##shape_rule(nt__node *node);                               \

@@ -4,7 +4,7 @@
 
 #include "graph/node.h"
 
-/* ---- types and numbers ------------------------------------------------------------------------------------------- */
+/* ---- types and numbers ------------------------------------------------------------------------------------------ */
 
 const char *nt__dtype_text(nt_dtype dtype) {
     static const char *const names[NT_DTYPE_COUNT] = {
@@ -55,7 +55,7 @@ static void print_list(nt_shape list, nt__text *text) {
     nt__text_put(text, "]", 1);
 }
 
-/* ---- print rules of the table ------------------------------------------------------------------------------------ */
+/* ---- print rules of the table ----------------------------------------------------------------------------------- */
 
 void nt__print_nothing(const nt__node *node, nt__text *text) {
     (void)node;
@@ -149,7 +149,7 @@ void nt__print_reduce(const nt__node *node, nt__text *text) {
     print_with_type("      \"stablehlo.return\"(%r) : ($) -> ()\n    })", scalar, text);
 }
 
-/* ---- what may be printed ----------------------------------------------------------------------------------------- */
+/* ---- what may be printed ---------------------------------------------------------------------------------------- */
 
 static bool refuse_donation(const nt__result *result, const nt__node *value, const nt__node *input, const char *why) {
     char own[NT__TYPE_TEXT], taken[NT__TYPE_TEXT];
@@ -183,7 +183,7 @@ static bool results_are_right(const nt__result *results, size_t count) {
     return right;
 }
 
-/* ---- which nodes, and their names -------------------------------------------------------------------------------- */
+/* ---- which nodes, and their names ------------------------------------------------------------------------------- */
 
 typedef struct printer {
     nt__graph *graph;
@@ -225,7 +225,7 @@ static int result_taking(const printer *p, const nt__node *input) {
     return -1;
 }
 
-/* ---- the record of the lines ------------------------------------------------------------------------------------- */
+/* ---- the record of the lines ------------------------------------------------------------------------------------ */
 
 /* Neighbours mostly share their file and function, so that one copy serves many lines. */
 static bool copy_site(printer *p, nt_site site) {
@@ -254,7 +254,7 @@ static bool keep_lines(printer *p, nt_site site) {
     return true;
 }
 
-/* ---- the parts of the text --------------------------------------------------------------------------------------- */
+/* ---- the parts of the text -------------------------------------------------------------------------------------- */
 
 static bool print_argument(printer *p, const nt__node *node, size_t *capacity) {
     nt__printed *out = p->out;

@@ -99,7 +99,7 @@ void nt__gradient_reduce_max(const nt__backward *b, nt_tensor *out) {
     out[0] = nt_mul_at(stretch_back(b, each), largest, b->site);
 }
 
-/* ---- softmax: along the last axis -------------------------------------------------------------------------------- */
+/* ---- softmax: along the last axis ------------------------------------------------------------------------------- */
 
 static bool has_last_axis(const char *what, nt_tensor x, nt_site site) {
     const nt__node *node = nt__node_of(x, site, what);

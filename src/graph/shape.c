@@ -3,7 +3,7 @@
 
 #include "graph/node.h"
 
-/* ---- reshape ----------------------------------------------------------------------------------------------------- */
+/* ---- reshape ---------------------------------------------------------------------------------------------------- */
 
 /* Fills in a size of -1. False when the numbers of elements cannot agree. */
 static bool complete_shape(nt_shape *shape, int64_t elements) {
@@ -38,7 +38,7 @@ void nt__gradient_reshape(const nt__backward *b, nt_tensor *out) {
     out[0] = nt_reshape_at(b->cotangent, b->node->operands[0]->type.shape, b->site);
 }
 
-/* ---- transpose --------------------------------------------------------------------------------------------------- */
+/* ---- transpose -------------------------------------------------------------------------------------------------- */
 
 nt_tensor nt_transpose_at(nt_tensor x, nt_shape axes, nt_site site) {
     const nt__node *node = nt__node_of(x, site, "transpose");
@@ -76,7 +76,7 @@ void nt__gradient_transpose(const nt__backward *b, nt_tensor *out) {
     out[0] = nt_transpose_at(b->cotangent, back, b->site);
 }
 
-/* ---- broadcast --------------------------------------------------------------------------------------------------- */
+/* ---- broadcast -------------------------------------------------------------------------------------------------- */
 
 nt_tensor nt_broadcast_at(nt_tensor x, nt_shape shape, nt_site site) {
     if (nt__is_number(x)) return nt__filled("broadcast", (nt__type){NT_F32, shape}, x.number, site);
@@ -111,7 +111,7 @@ void nt__gradient_broadcast(const nt__backward *b, nt_tensor *out) {
     out[0] = nt_reshape_at(sum, from, b->site);
 }
 
-/* ---- slices ------------------------------------------------------------------------------------------------------ */
+/* ---- slices ----------------------------------------------------------------------------------------------------- */
 
 static bool block_inside(nt_shape whole, nt_shape start, nt_shape limit) {
     if (start.rank != whole.rank || limit.rank != whole.rank) return false;

@@ -7,11 +7,11 @@
 static _Thread_local nt__graph *current;
 
 nt__graph *nt__trace_begin(void) {
-    static atomic_uint traces;
+    static atomic_uintptr_t traces;
     nt__graph *graph = nt__alloc(1, sizeof *graph);
     if (!graph) return NULL;
-    /* 0 and UINT32_MAX are not numbers of traces: a tensor never set, and a C number. */
-    graph->trace = atomic_fetch_add(&traces, 1) % (UINT32_MAX - 1) + 1;
+    /* NULL and NT_NUMBER_MARK are no marks of traces: a tensor never set, and a C number. */
+    graph->trace = (const struct nt_trace_mark *)(atomic_fetch_add(&traces, 1) % (UINTPTR_MAX - 1) + 1);
     graph->outer = current;
     if (!NT__GROW(graph->nodes, graph->node_count, graph->node_capacity)) {
         nt__free(graph);
@@ -40,10 +40,10 @@ nt_status nt__trace_status(const nt__graph *graph) {
     return nt__fail(graph->status, "%s", graph->message ? graph->message : "the host is out of memory while tracing");
 }
 
-/* ---- the first error --------------------------------------------------------------------------------------------- */
+/* ---- the first error -------------------------------------------------------------------------------------------- */
 
 nt_tensor nt__failed(void) {
-    return (nt_tensor){current ? current->trace : 0, 0, 0};
+    return (nt_tensor){current ? current->trace : NULL, 0, 0};
 }
 
 /* Where there is no memory for the message, that becomes the error. */
@@ -87,14 +87,14 @@ void *nt__trace_alloc(nt_site site, const char *what, size_t count, size_t size)
     return memory;
 }
 
-/* ---- nodes and tensors ------------------------------------------------------------------------------------------- */
+/* ---- nodes and tensors ------------------------------------------------------------------------------------------ */
 
 bool nt__tensor_failed(nt_tensor x) {
     return !nt__is_number(x) && x.id == 0;
 }
 
 bool nt__is_number(nt_tensor x) {
-    return x.trace == UINT32_MAX;
+    return x.trace == NT_NUMBER_MARK;
 }
 
 nt__node *nt__node_of(nt_tensor x, nt_site site, const char *what) {
@@ -104,7 +104,7 @@ nt__node *nt__node_of(nt_tensor x, nt_site site, const char *what) {
         return NULL;
     }
     if (x.trace == current->trace && x.id < current->node_count && x.id > 0) return current->nodes[x.id];
-    if (x.trace == 0)
+    if (!x.trace)
         nt__trace_fail(site, what, "the tensor was never set: it is zero bytes, not the result of an operation");
     else if (x.trace != current->trace)
         nt__trace_fail(site, what,
@@ -186,7 +186,7 @@ const nt__claim *nt__claims(const nt__graph *graph, size_t *count) {
     return graph->claims;
 }
 
-/* ---- what a tensor says of itself -------------------------------------------------------------------------------- */
+/* ---- what a tensor says of itself ------------------------------------------------------------------------------- */
 
 static const nt__node *look(nt_tensor x) {
     return current && x.trace == current->trace && x.id > 0 && x.id < current->node_count ? current->nodes[x.id] : NULL;

@@ -8,7 +8,7 @@
 static const double cut_deviation = 0.87962566103423978;
 
 nt_init nt_zeros(void) {
-    return (nt_init){0};
+    return (nt_init){.kind = NT_INIT_CONSTANT};
 }
 
 nt_init nt_ones(void) {
@@ -84,6 +84,7 @@ void nt__init_draw(nt_init init, nt_shape shape, nt__key key, size_t count, floa
     for (size_t i = 0; i < count; i++) {
         float uniform = nt__uniform_of_bits(nt__random_bits(key, i));
         switch (init.kind) {
+        case NT_INIT_DEFAULT:
         case NT_INIT_CONSTANT: out[i] = (float)init.value; break;
         case NT_INIT_UNIFORM: out[i] = uniform * (2 * scale) - scale; break;
         default: out[i] = normal_of_uniform(uniform, edge) * scale; break;

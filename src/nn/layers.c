@@ -1,8 +1,8 @@
 /* Layers: parameters and operations put together. */
 #include "nn/nn.h"
 
-static bool is_default(nt_init init) {
-    return init.kind == NT_INIT_CONSTANT && init.scale == NT_SCALE_ABSOLUTE && init.value == 0;
+static nt_init given_or(nt_init given, nt_init otherwise) {
+    return given.kind == NT_INIT_DEFAULT ? otherwise : given;
 }
 
 nt_tensor nt_dense_at(nt_model *m, const char *name, nt_tensor x, int64_t units, nt_dense_options options,
@@ -16,7 +16,7 @@ nt_tensor nt_dense_at(nt_model *m, const char *name, nt_tensor x, int64_t units,
                               name, nt__type_text((nt__type){dtype, shape}, text), (long long)units);
     }
     if (!nt_scope_enter(m, site, "%s", name)) return x;
-    nt_parameter_options weight = {dtype, is_default(options.weight_init) ? nt_glorot_uniform() : options.weight_init};
+    nt_parameter_options weight = {dtype, given_or(options.weight_init, nt_glorot_uniform())};
     nt_parameter_options bias = {dtype, options.bias_init};
     nt_shape weight_shape = nt_dims(shape.dims[shape.rank - 1], units);
     nt_tensor y = nt_matmul_at(x, nt_parameter_at(m, "weight", weight_shape, weight, site), site);

@@ -51,7 +51,7 @@ void nt__model_begin(nt_model *model, const nt_tensor *values) {
         model->states[i] = (leaf_state){.value = values ? values[i] : (nt_tensor){0}};
 }
 
-/* ---- scopes ------------------------------------------------------------------------------------------------------ */
+/* ---- scopes ----------------------------------------------------------------------------------------------------- */
 
 static bool plain_name(const char *name) {
     return *name && !strpbrk(name, ". \t\n\"\\");
@@ -93,7 +93,7 @@ bool nt_scope_leave(nt_model *m) {
     return false;
 }
 
-/* ---- parameters -------------------------------------------------------------------------------------------------- */
+/* ---- parameters ------------------------------------------------------------------------------------------------- */
 
 static size_t find_leaf(const nt_model *m, const char *path) {
     size_t i = 0;
@@ -154,7 +154,7 @@ nt_tensor nt_parameter_at(nt_model *m, const char *name, nt_shape shape, nt_para
     return value;
 }
 
-/* ---- batch fields ------------------------------------------------------------------------------------------------ */
+/* ---- batch fields ----------------------------------------------------------------------------------------------- */
 
 static nt_tensor cut_rows(nt_tensor x, int64_t rows, nt_site site) {
     nt_shape start = {.rank = nt_rank(x)}, limit = nt_shape_of(x);

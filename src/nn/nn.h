@@ -8,8 +8,7 @@
 #include "graph/graph.h"
 #include "nitro/nn.h"
 
-/* ---- parameters ----------------------------------------------------------------------------------------------------
- */
+/* ---- parameters ------------------------------------------------------------------------------------------------- */
 
 /* A parameter as its first trace declared it. */
 typedef struct nt__leaf {
@@ -33,7 +32,7 @@ nt_status nt__leaf_draw(const nt__leaf *leaf, nt__key seed, void *out);
 /* Fills `out` with count f32 values of `init` for a parameter of `shape` under `key`. */
 void nt__init_draw(nt_init init, nt_shape shape, nt__key key, size_t count, float *out);
 
-/* ---- batches ----------------------------------------------------------------------------------------------------- */
+/* ---- batches ---------------------------------------------------------------------------------------------------- */
 
 typedef struct nt__batch_field {
     const char *name;

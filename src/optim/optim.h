@@ -8,7 +8,7 @@
 #include "nitro/optim.h"
 #include "nn/nn.h"
 
-/* ---- the flat layout: one buffer a group (L1 to L13) ------------------------------------------------------------- */
+/* ---- the flat layout: one buffer a group (L1 to L13) ------------------------------------------------------------ */
 
 typedef struct nt__row {
     const char *path;
@@ -46,8 +46,7 @@ nt_tensor nt__layout_leaf(const nt__row *row, nt_tensor flat);
  * times slower in the engine). */
 nt_tensor nt__layout_gather(const nt__layout *layout, int group, const nt_tensor *leaves);
 
-/* ---- rules --------------------------------------------------------------------------------------------------------
- */
+/* ---- rules ------------------------------------------------------------------------------------------------------ */
 
 enum { NT__MAX_STATES = 5 };
 
@@ -86,6 +85,8 @@ double nt__state_start(const nt__state *state, const nt_rule *rule);
 /* One update of a group: x - dx, in x's type. */
 nt_tensor nt__rule_apply(const nt_rule *rule, nt_tensor x, nt_tensor g, nt_tensor eta, const nt_tensor *state,
                          nt_tensor *next_state);
+/* Error that names the constant, its value and its range unless all lie inside: betas in (0, 1), epsilon above 0. */
+nt_status nt__rule_check(const nt_rule *rule);
 /* "RAdam(beta1 0.9, beta2 0.999, epsilon 1e-08)" */
 void nt__rule_print(const nt_rule *rule, nt__text *out);
 

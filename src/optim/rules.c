@@ -1,5 +1,6 @@
 /* Rules: each a row with its state and a traced update. Formulas: nitro/optim.h. */
 #include <math.h>
+#include <string.h>
 
 #include "optim/optim.h"
 
@@ -19,8 +20,7 @@ static double one_minus(nt_dtype dtype, double value) {
     return narrow(dtype, 1 - narrow(dtype, value));
 }
 
-/* ---- SGD ------------------------------------------------------------------------------------------------------------
- */
+/* ---- SGD -------------------------------------------------------------------------------------------------------- */
 
 static nt_tensor sgd_update(nt__update *u) {
     return nt_mul(u->eta, u->g);
@@ -32,7 +32,7 @@ nt_rule nt_sgd(void) {
     return (nt_rule){.kind = &sgd};
 }
 
-/* ---- Adam and RAdam ---------------------------------------------------------------------------------------------- */
+/* ---- Adam and RAdam --------------------------------------------------------------------------------------------- */
 
 enum { BETA1, BETA2, EPSILON };
 enum { FIRST_MOMENT, SECOND_MOMENT, POWER1, POWER2, STEP };
@@ -118,7 +118,7 @@ nt_rule nt_radam_with(nt_adam_options options) {
     return with_constants(&radam, options);
 }
 
-/* ---- any rule ---------------------------------------------------------------------------------------------------- */
+/* ---- any rule --------------------------------------------------------------------------------------------------- */
 
 nt_rule nt__rule_resolve(nt_rule rule) {
     return rule.kind ? rule : nt_radam();
@@ -126,6 +126,18 @@ nt_rule nt__rule_resolve(nt_rule rule) {
 
 const char *nt_rule_name(nt_rule rule) {
     return nt__rule_resolve(rule).kind->name;
+}
+
+nt_status nt__rule_check(const nt_rule *rule) {
+    for (int i = 0; i < NT_RULE_MAX_CONSTANTS && rule->kind->constants[i]; i++) {
+        const char *name = rule->kind->constants[i];
+        bool beta = strncmp(name, "beta", 4) == 0;
+        double value = rule->constants[i];
+        if (!(value > 0) || !isfinite(value) || (beta && value >= 1))
+            return nt__fail(NT_INVALID, "%s of rule %s is %g; it must be %s", name, rule->kind->name, value,
+                            beta ? "between 0 and 1" : "above 0");
+    }
+    return NT_OK;
 }
 
 void nt__rule_print(const nt_rule *rule, nt__text *out) {

@@ -16,7 +16,7 @@ static struct {
     nt_cache_stats_t stats;
 } cache = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* ---- entries ----------------------------------------------------------------------------------------------------- */
+/* ---- entries ---------------------------------------------------------------------------------------------------- */
 
 static nt__entry *find_entry(nt__hash key) {
     for (size_t i = 0; i < cache.count; i++)
@@ -30,7 +30,7 @@ static void release(nt__entry *entry) {
     nt__free(entry);
 }
 
-/* ---- a failed compile -------------------------------------------------------------------------------------------- */
+/* ---- a failed compile ------------------------------------------------------------------------------------------- */
 
 /* The engine says "-:LINE:COLUMN": the line of our text leads back to the user's call. */
 static const nt__line *blamed_line(const nt__program *program, const char *engine_text) {
@@ -46,7 +46,7 @@ static nt_status explain_failure(const nt__program *program, nt_status status) {
     return nt__fail_in(status, "%s:%d in %s", line->site.file, line->site.line, line->site.function);
 }
 
-/* ---- a miss ------------------------------------------------------------------------------------------------------ */
+/* ---- a miss ----------------------------------------------------------------------------------------------------- */
 
 static nt_status compile_entry(const nt__program *program, nt__entry **out) {
     char name[160];
@@ -136,7 +136,7 @@ void nt__program_free(nt__program *program) {
     nt__free(program);
 }
 
-/* ---- looking at it ----------------------------------------------------------------------------------------------- */
+/* ---- looking at it ---------------------------------------------------------------------------------------------- */
 
 nt_cache_stats_t nt_cache_stats(void) {
     pthread_mutex_lock(&cache.lock);

@@ -27,8 +27,7 @@ static memory *find(const nt__program *program) {
     return NULL;
 }
 
-/* ---- comparing ----------------------------------------------------------------------------------------------------
- */
+/* ---- comparing -------------------------------------------------------------------------------------------------- */
 
 static const char *value_of(const nt__part *parts, size_t count, const char *name) {
     for (size_t i = 0; i < count; i++)
@@ -74,8 +73,7 @@ static void compare_lines(const memory *old, const nt__program *new, nt__text *o
     }
 }
 
-/* ---- remembering ----------------------------------------------------------------------------------------------------
- */
+/* ---- remembering ------------------------------------------------------------------------------------------------ */
 
 static bool copy_lines(memory *to, const nt__program *program) {
     to->line_count = program->printed.line_count;

@@ -3,8 +3,7 @@
 
 #include "run/run_internal.h"
 
-/* ---- uploads at setup
- * --------------------------------------------------------------------------------------------------- */
+/* ---- uploads at setup ------------------------------------------------------------------------------------------- */
 
 static nt_status upload_filled(nt_run *run, const char *name, nt__purpose purpose, nt__type type, double value,
                                nt__buffer *out) {
@@ -113,8 +112,7 @@ void nt__device_free(nt_run *run) {
     nt__buffer_free(&run->outputs);
 }
 
-/* ---- launching
- * ------------------------------------------------------------------------------------------------------------ */
+/* ---- launching -------------------------------------------------------------------------------------------------- */
 
 static nt__buffer *bound(nt_run *run, const nt__argument *argument, const nt__routes *routes, nt__staged *staged,
                          bool first) {

@@ -53,7 +53,8 @@ static nt_status batch(evaluation *ev, nt__staged *staged) {
     if (status == NT_OK && run->loss_count) status = substitute_loss(ev, staged);
     if (status == NT_OK) status = nt__metrics_end_batch(run->results);
     nt__buffer_free(&run->outputs);
-    if (status != NT_OK) return status;
+    if (status != NT_OK)
+        return nt__fail_in(status, "batch %lld of split '%s'", (long long)staged->index + 1, ev->split->name);
     nt__tell(run, &(nt_event){.kind = NT_EVENT_EVALUATING,
                               .epoch = run->epoch,
                               .max_epochs = run->settings.max_epochs,

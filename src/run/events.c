@@ -1,5 +1,6 @@
 /* What a run tells: events to its listener, lines to its log. Also the stop flag. */
 #include <signal.h>
+#include <string.h>
 
 #include "run/run_internal.h"
 
@@ -21,18 +22,15 @@ void nt__tell(const nt_run *run, const nt_event *event) {
     if (run->on_event) run->on_event(event, run->event_context);
 }
 
-/* ---- the log
- * ------------------------------------------------------------------------------------------------------------ */
+/* ---- the log ---------------------------------------------------------------------------------------------------- */
 
-static bool add_field(nt__arena *arena, nt__log_value *to, const nt_field_info *field, const void *fields) {
-    nt__text text = {0};
-    *to = (nt__log_value){.name = field->name, .number = nt__field_number(field, fields)};
-    if (field->type == NT_FIELD_STRING) {
-        nt__field_print(field, fields, &text);
-        to->text = text.failed ? NULL : nt__arena_strdup(arena, text.data);
-    }
-    nt__text_free(&text);
-    return field->type != NT_FIELD_STRING || to->text;
+/* A string field's text, "" for NULL; other fields are numbers. */
+static nt__log_value field_value(const nt_field_info *field, const void *fields) {
+    nt__log_value value = {.name = field->name, .number = nt__field_number(field, fields)};
+    if (field->type != NT_FIELD_STRING) return value;
+    memcpy(&value.text, (const char *)fields + field->offset, sizeof value.text);
+    if (!value.text) value.text = "";
+    return value;
 }
 
 /* The first line: every field and setting. Settings come last and win over fields of the same name (S-52). */
@@ -45,15 +43,12 @@ static nt_status log_parameters(nt_run *run) {
                                       {"learning_rate", NULL, s->learning_rate},
                                       {"rule", nt_rule_name(run->rule), 0}};
     size_t field_count = run->experiment->field_count, extra = sizeof settings / sizeof *settings;
-    nt__arena arena = {0};
-    nt__log_value *values = nt__arena_alloc(&arena, field_count + extra, sizeof *values);
-    bool right = values != NULL;
-    for (size_t i = 0; right && i < field_count; i++)
-        right = add_field(&arena, &values[i], &run->experiment->fields[i], run->fields);
-    for (size_t i = 0; right && i < extra; i++) values[field_count + i] = settings[i];
-    nt_status status =
-        right ? nt__log_line(run->log, "params", NULL, 0, 0, values, field_count + extra) : NT_OUT_OF_MEMORY;
-    nt__arena_free(&arena);
+    nt__log_value *values = nt__alloc(field_count + extra, sizeof *values);
+    if (!values) return NT_OUT_OF_MEMORY;
+    for (size_t i = 0; i < field_count; i++) values[i] = field_value(&run->experiment->fields[i], run->fields);
+    for (size_t i = 0; i < extra; i++) values[field_count + i] = settings[i];
+    nt_status status = nt__log_line(run->log, "params", NULL, 0, 0, values, field_count + extra);
+    nt__free(values);
     return status;
 }
 

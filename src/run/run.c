@@ -3,8 +3,7 @@
 
 #include "run/run_internal.h"
 
-/* ---- the data
- * ----------------------------------------------------------------------------------------------------------- */
+/* ---- the data --------------------------------------------------------------------------------------------------- */
 
 static nt_status check_train_split(const nt_run *run) {
     const nt__split *train = run->train;
@@ -43,7 +42,9 @@ static nt_status list_batch_fields(nt_run *run) {
 static nt_status build_data(nt_run *run) {
     run->data = nt__data_new();
     if (!run->data) return NT_OUT_OF_MEMORY;
+    nt__fail_nothing();
     nt_status status = run->experiment->hooks.build_data(run->fields, run->data);
+    if (status != NT_OK && !*nt_error_message()) nt__fail(status, "the hook returned '%s'", nt_status_name(status));
     nt_status kept = nt_data_status(run->data);
     if (kept != NT_OK) status = kept;
     if (status == NT_OK) status = nt__data_check(run->data);
@@ -53,8 +54,7 @@ static nt_status build_data(nt_run *run) {
     return status == NT_OK ? list_batch_fields(run) : status;
 }
 
-/* ---- which batch fields go to the device
- * ----------------------------------------------------------------------------------- */
+/* ---- which batch fields go to the device ------------------------------------------------------------------------ */
 
 static void mark_routes(const nt__program *program, bool *used) {
     size_t count;
@@ -85,8 +85,7 @@ static nt_status route(nt_run *run) {
     return status == NT_OK ? list_routes(run, used, &run->evaluation_routes) : status;
 }
 
-/* ---- making
- * ------------------------------------------------------------------------------------------------------------------ */
+/* ---- making ----------------------------------------------------------------------------------------------------- */
 
 static nt_status trace_all(nt_run *run) {
     run->model = nt__model_new(NT__ROLE_LEAF);
@@ -180,13 +179,13 @@ void nt_run_free(nt_run *run) {
     nt__free(run);
 }
 
+/* What is refused changes nothing: with buffers alive the programs stay, and closing says what is alive. */
 nt_status nt_shutdown(void) {
-    nt_cache_reset();
+    if (nt__engine_counts_now().all_buffers.live_count == 0) nt_cache_reset();
     return nt__engine_close();
 }
 
-/* ---- what a handle says of itself
- * ---------------------------------------------------------------------------------------------- */
+/* ---- what a handle says of itself ------------------------------------------------------------------------------- */
 
 int64_t nt_run_step(const nt_run *run) {
     return run->step;

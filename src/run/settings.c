@@ -44,7 +44,10 @@ static nt_status check(const nt__settings *s) {
         return nt__fail(NT_INVALID, "gradient_clip_norm is %g; give a number, 0 for no clipping",
                         s->gradient_clip_norm);
     if (s->learning_rate == 0 || !isfinite(s->learning_rate))
-        return nt__fail(NT_INVALID, "learning_rate is %g; give a finite number other than 0", s->learning_rate);
+        return nt__fail(NT_INVALID,
+                        "learning_rate is %g (from the option, else from the learning_rate hook); give a finite number "
+                        "other than 0",
+                        s->learning_rate);
     return NT_OK;
 }
 
@@ -63,5 +66,6 @@ nt_status nt__settings_resolve(nt_run *run, const nt_run_options *options) {
     s->no_log = options->no_log;
     s->quiet = options->quiet;
     run->rule = nt__rule_resolve(hooks->optimizer ? hooks->optimizer(run->fields) : (nt_rule){0});
-    return s->run_dir ? check(s) : NT_OUT_OF_MEMORY;
+    nt_status status = s->run_dir ? check(s) : NT_OUT_OF_MEMORY;
+    return status == NT_OK ? nt__rule_check(&run->rule) : status;
 }

@@ -14,8 +14,7 @@ typedef struct tracing {
     nt_tensor outputs;
 } tracing;
 
-/* ---- what every trace begins with
- * ------------------------------------------------------------------------------------ */
+/* ---- what every trace begins with ------------------------------------------------------------------------------- */
 
 static size_t field_size(nt_field_type type) {
     static const size_t sizes[] = {
@@ -91,8 +90,7 @@ static nt_tensor call_loss(tracing *t) {
     return t->run->experiment->hooks.loss(t->run->view, t->outputs, &t->run->batch);
 }
 
-/* ---- what every trace ends with
- * --------------------------------------------------------------------------------------- */
+/* ---- what every trace ends with --------------------------------------------------------------------------------- */
 
 enum { MAX_EXTRA_PARTS = 4 };
 
@@ -179,8 +177,7 @@ static nt_status check_claims(tracing *t) {
     return NT_OK;
 }
 
-/* ---- the traces
- * --------------------------------------------------------------------------------------------------------- */
+/* ---- the traces ------------------------------------------------------------------------------------------------- */
 
 nt_status nt__trace_model(nt_run *run) {
     tracing t;

@@ -25,8 +25,7 @@ typedef struct loop {
     int64_t steps_in_all;
 } loop;
 
-/* ---- one micro-batch
- * ---------------------------------------------------------------------------------------------------- */
+/* ---- one micro-batch -------------------------------------------------------------------------------------------- */
 
 static nt_status diverged(const loop *l, const pending *p, double loss) {
     return nt__fail(NT_DIVERGED,
@@ -59,11 +58,18 @@ static nt_status tell_step(loop *l, const pending *p, double loss) {
     return nt__log_values(run, "train", p->step + 1, run->epoch, &value, 1);
 }
 
+/* An engine's failure with its place in the run. */
+static nt_status at_step(const loop *l, const pending *p, nt_status status) {
+    return nt__fail_in(status, "step %lld of epoch %lld, micro-batch %lld of split 'train'", (long long)p->step + 1,
+                       (long long)l->run->epoch, (long long)p->staged->index + 1);
+}
+
 /* Reads the loss (LP-51): checks it, logs it when it closes a step, frees the micro-batch. */
 static nt_status complete(loop *l, pending *p) {
     if (!p->staged) return NT_OK;
     double element = 0;
     nt_status status = nt__buffer_read(l->run->engine, &p->loss, &element);
+    if (status != NT_OK) status = at_step(l, p, status);
     double loss = status == NT_OK ? nt__element_get(p->loss.type.dtype, &element) : 0;
     if (status == NT_OK && !isfinite(loss)) status = diverged(l, p, loss);
     if (status == NT_OK && p->closes) status = tell_step(l, p, loss);
@@ -89,16 +95,12 @@ static nt_status micro_batch(loop *l, nt__staged *staged) {
     now->closes = position == run->settings.accum - 1;
     l->gradient_results[0] = &now->loss;
     nt_status status = nt__launch(run, run->gradient, &run->train_routes, staged, position == 0, l->gradient_results);
-    if (status != NT_OK) {
-        drop(now);
-        return status;
-    }
-    if (now->closes) status = run_optimizer(l);
-    return status == NT_OK ? complete(l, before) : status;
+    if (status == NT_OK && now->closes) status = run_optimizer(l);
+    if (status != NT_OK) return at_step(l, now, status);
+    return complete(l, before);
 }
 
-/* ---- one epoch
- * ------------------------------------------------------------------------------------------------------------ */
+/* ---- one epoch -------------------------------------------------------------------------------------------------- */
 
 static bool steps_are_done(const nt_run *run) {
     return run->step >= run->settings.max_steps;
@@ -175,8 +177,7 @@ static nt_status epoch(loop *l) {
     return NT_OK;
 }
 
-/* ---- a call of nt_train
- * ------------------------------------------------------------------------------------------------------ */
+/* ---- a call of nt_train ----------------------------------------------------------------------------------------- */
 
 /* The slots that results are written to: those of the arguments whose memory they take. */
 static nt_status bind_results(loop *l, nt__arena *arena) {

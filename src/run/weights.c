@@ -4,14 +4,15 @@
 #include "run/run_internal.h"
 
 /* A host copy of a group's flat buffer. */
-static nt_array *read_group(nt_run *run, int group) {
+static nt_status read_group(nt_run *run, int group, nt_array **out) {
     nt__type type = nt__group_type(&run->layout.groups[group]);
-    nt_array *flat = nt_array_new(type.dtype, type.shape);
-    if (flat && nt__buffer_read(run->engine, &run->parameters[group], flat->data) != NT_OK) {
-        nt_array_free(flat);
-        return NULL;
-    }
-    return flat;
+    *out = nt_array_new(type.dtype, type.shape);
+    if (!*out) return NT_OUT_OF_MEMORY;
+    nt_status status = nt__buffer_read(run->engine, &run->parameters[group], (*out)->data);
+    if (status == NT_OK) return NT_OK;
+    nt_array_free(*out);
+    *out = NULL;
+    return status;
 }
 
 static char *piece(const nt__row *row, nt_array *flat) {
@@ -39,15 +40,14 @@ nt_array *nt_run_parameter(nt_run *run, const char *path) {
         fail_unknown(run, path);
         return NULL;
     }
-    nt_array *flat = read_group(run, row->group);
-    if (!flat) return NULL;
+    nt_array *flat;
+    if (read_group(run, row->group, &flat) != NT_OK) return NULL;
     nt_array *copy = nt_array_from(row->type.dtype, row->type.shape, piece(row, flat));
     nt_array_free(flat);
     return copy;
 }
 
-/* ---- saving
- * ---------------------------------------------------------------------------------------------------------------- */
+/* ---- saving ----------------------------------------------------------------------------------------------------- */
 
 static void free_groups(const nt_run *run, nt_array **groups) {
     for (size_t g = 0; groups && g < run->layout.group_count; g++) nt_array_free(groups[g]);
@@ -60,7 +60,7 @@ nt_status nt_run_save(nt_run *run, const char *path) {
     nt__named_array *arrays = nt__arena_alloc(&arena, count, sizeof *arrays);
     nt_status status = groups && arrays ? NT_OK : NT_OUT_OF_MEMORY;
     for (size_t g = 0; status == NT_OK && g < run->layout.group_count; g++)
-        if (!(groups[g] = read_group(run, (int)g))) status = NT_ENGINE;
+        status = read_group(run, (int)g, &groups[g]);
     for (size_t i = 0; status == NT_OK && i < count; i++) {
         const nt__row *row = &run->layout.rows[i];
         arrays[i] = (nt__named_array){row->path, row->type, piece(row, groups[row->group])};
@@ -72,8 +72,7 @@ nt_status nt_run_save(nt_run *run, const char *path) {
     return status;
 }
 
-/* ---- loading
- * --------------------------------------------------------------------------------------------------------------- */
+/* ---- loading ---------------------------------------------------------------------------------------------------- */
 
 enum { MOST_DIFFERENCES = 6 };
 

@@ -5,6 +5,7 @@
 #include "xla/xla_internal.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <string.h>
 
 /* ---- the complete text of the last engine error ----------------------------------------------------------------- */
@@ -85,12 +86,25 @@ static const char *code_name(int code) {
     return index < sizeof names / sizeof *names && names[index] ? names[index] : "of no known kind";
 }
 
+/* What a message ends with: empty, or what can be done about it. */
+static void advice_of(int code, char *out, size_t size) {
+    nt__count held = nt__engine_counts_now().all_buffers;
+    *out = 0;
+    if (code == PJRT_Error_Code_RESOURCE_EXHAUSTED)
+        snprintf(out, size,
+                 " (%llu arrays of %llu bytes in all are on the devices: make the batch or the model smaller, or free "
+                 "other runs)",
+                 (unsigned long long)held.live_count, (unsigned long long)held.live_bytes);
+}
+
 static nt_status report(int code, const char *text, size_t length) {
     nt_status status = code == PJRT_Error_Code_RESOURCE_EXHAUSTED ? NT_OUT_OF_MEMORY : NT_ENGINE;
+    char advice[200];
+    advice_of(code, advice, sizeof advice);
     length = without_tail(text, length);
     size_t head = head_of(text, length);
-    return nt__fail(status, "engine error %d (%s): %.*s%s", code, code_name(code), (int)head, text,
-                    head < length ? " [...]" : "");
+    return nt__fail(status, "engine error %d (%s): %.*s%s%s", code, code_name(code), (int)head, text,
+                    head < length ? " [...]" : "", advice);
 }
 
 /* ---- errors ----------------------------------------------------------------------------------------------------- */

@@ -182,14 +182,15 @@ static nt_status close_open_engine(nt__engine *engine) {
     nt_status status = destroy_client(engine->client);
     if (status != NT_OK) status = nt__fail_in(status, "closing the engine");
     clear(engine);
-    if (status == NT_OK) nt__engine_forget_text();
     return status;
 }
 
+/* An engine that could not be opened may have left its text as well. */
 nt_status nt__engine_close(void) {
     pthread_mutex_lock(&lock);
     nt_status status = the_engine.open ? close_open_engine(&the_engine) : NT_OK;
     pthread_mutex_unlock(&lock);
+    if (status == NT_OK) nt__engine_forget_text();
     return status;
 }
 

@@ -214,9 +214,57 @@ static void read_stablehlo_version(void) {
     }
 }
 
+typedef struct needed_slot {
+    const char *name;
+    size_t offset;
+} needed_slot;
+#define SLOT(slot) \
+    { #slot, offsetof(PJRT_Api, slot) }
+
+/* Every function that nitro calls from here on, but for those it can do without: the plugin's attributes, whether a
+ * buffer was deleted, the memory of a program. Checked before anything is made, so that nothing is made that cannot be
+ * freed. */
+static const needed_slot needed_slots[] = {
+    SLOT(PJRT_Event_Destroy),
+    SLOT(PJRT_Event_Await),
+    SLOT(PJRT_Client_Create),
+    SLOT(PJRT_Client_Destroy),
+    SLOT(PJRT_Client_PlatformName),
+    SLOT(PJRT_Client_PlatformVersion),
+    SLOT(PJRT_Client_AddressableDevices),
+    SLOT(PJRT_Client_Compile),
+    SLOT(PJRT_Client_BufferFromHostBuffer),
+    SLOT(PJRT_DeviceDescription_DebugString),
+    SLOT(PJRT_Device_GetDescription),
+    SLOT(PJRT_Executable_Destroy),
+    SLOT(PJRT_Executable_NumOutputs),
+    SLOT(PJRT_LoadedExecutable_Destroy),
+    SLOT(PJRT_LoadedExecutable_GetExecutable),
+    SLOT(PJRT_LoadedExecutable_AddressableDevices),
+    SLOT(PJRT_LoadedExecutable_Execute),
+    SLOT(PJRT_Buffer_Destroy),
+    SLOT(PJRT_Buffer_ToHostBuffer),
+    SLOT(PJRT_Executable_OutputElementTypes),
+    SLOT(PJRT_Executable_OutputDimensions),
+};
+
+static bool has_slot(const PJRT_Api *api, const needed_slot *slot) {
+    void (*function)(void) = NULL;
+    if (slot->offset + sizeof function > api->struct_size) return false;
+    memcpy(&function, (const char *)api + slot->offset, sizeof function);
+    return function != NULL;
+}
+
+static nt_status check_slots(void) {
+    for (size_t i = 0; i < sizeof needed_slots / sizeof *needed_slots; i++)
+        if (!has_slot(nt__loaded.api, &needed_slots[i])) return nt__call_missing(needed_slots[i].name);
+    return NT_OK;
+}
+
 static nt_status initialise(void) {
     NT__ARGS(PJRT_Plugin_Initialize, args, .extension_start = NULL);
     nt_status status = NT__CALL(PJRT_Plugin_Initialize, &args);
+    if (status == NT_OK) status = check_slots();
     if (status == NT_OK) return NT_OK;
     status = nt__fail_in(status, "initialising the plugin '%s'", nt__loaded.path);
     nt__loaded.api = NULL;

@@ -22,7 +22,7 @@ static void splits_keep_what_they_were_given(void **state) {
     assert_int_equal(nt_split(data, "train", .batch = 3, .shuffle = true, .limit = 7), NT_OK);
     assert_int_equal(nt_split_field(data, "train", "image", nt_array_retain(grid)), NT_OK);
     assert_int_equal(nt_split_field(data, "train", "label", made_line(NT_U8, 10)), NT_OK);
-    assert_int_equal(nt_split(data, "val", .batch = 2, .first = 7), NT_OK);
+    assert_int_equal(nt_split(data, "val", .batch = 3, .first = 7), NT_OK);
     assert_int_equal(nt_split_field(data, "val", "label", made_line(NT_U8, 10)), NT_OK);
     assert_int_equal(nt_split_field(data, "val", "image", grid), NT_OK);
     assert_int_equal(nt_data_status(data), NT_OK);
@@ -43,7 +43,7 @@ static void splits_keep_what_they_were_given(void **state) {
     assert_null(nt__split_field_find(train, "weight"));
     const nt__split_field *image = nt__split_field_find(val, "image");
     assert_ptr_equal(image, &val->fields[1]);
-    assert_true(nt__type_equal(nt__split_field_type(val, image), (nt__type){NT_I32, nt_dims(2, COLUMNS)}));
+    assert_true(nt__type_equal(nt__split_field_type(val, image), (nt__type){NT_I32, nt_dims(3, COLUMNS)}));
     nt__data_free(data);
 }
 
@@ -260,10 +260,11 @@ static void every_refused_allocation_is_an_error(void **state) {
 
 /* ---- checks over all splits ------------------------------------------------------------------------------------- */
 
-static void no_split_is_fine(void **state) {
+static void one_split_is_needed(void **state) {
     (void)state;
     nt_data *data = nt__data_new();
-    assert_int_equal(nt__data_check(data), NT_OK);
+    assert_int_equal(nt__data_check(data), NT_INVALID);
+    assert_message_has_all((const char *[]){"no split", "nt_split(data"}, 2);
     nt__data_free(data);
 }
 
@@ -274,6 +275,19 @@ static void a_split_needs_a_field(void **state) {
     assert_int_equal(nt__data_check(data), NT_INVALID);
     assert_message_has_all((const char *[]){"split 'train' has no field", "nt_split_field"}, 2);
     assert_int_equal(nt_data_status(data), NT_OK); /* a check keeps nothing */
+    nt__data_free(data);
+}
+
+/* DS-43: a program has one batch size. */
+static void splits_have_one_batch(void **state) {
+    (void)state;
+    nt_data *data = nt__data_new();
+    nt_split(data, "train", .batch = 2);
+    nt_split_field(data, "train", "image", made_grid(10));
+    nt_split(data, "val", .batch = 5);
+    nt_split_field(data, "val", "image", made_grid(10));
+    assert_int_equal(nt__data_check(data), NT_INVALID);
+    assert_message_has_all((const char *[]){"split 'train' has batches of 2", "split 'val' of 5"}, 2);
     nt__data_free(data);
 }
 
@@ -323,7 +337,7 @@ static void splits_have_the_same_fields(void **state) {
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         nt_data *data = nt__data_new();
-        nt_split(data, "train", .batch = 5);
+        nt_split(data, "train", .batch = 2);
         nt_split_field(data, "train", "image", made_grid(10));
         nt_split_field(data, "train", "label", made_line(NT_U8, 10));
         nt_split(data, "val", .batch = 2);
@@ -404,8 +418,9 @@ int main(void) {
         cmocka_unit_test(an_array_that_could_not_be_read_keeps_its_message),
         cmocka_unit_test(without_data_nothing_is_kept),
         cmocka_unit_test(every_refused_allocation_is_an_error),
-        cmocka_unit_test(no_split_is_fine),
+        cmocka_unit_test(one_split_is_needed),
         cmocka_unit_test(a_split_needs_a_field),
+        cmocka_unit_test(splits_have_one_batch),
         cmocka_unit_test(a_split_needs_a_batch),
         cmocka_unit_test(what_can_be_shuffled_has_a_limit),
         cmocka_unit_test(splits_have_the_same_fields),

@@ -274,7 +274,7 @@ static void each_mistake_has_its_message(void **state) {
     }
 }
 
-/* ---- mistakes without a place ------------------------------------------------------------------------------------ */
+/* ---- mistakes without a place ----------------------------------------------------------------------------------- */
 
 static nt_status print_one(const char *name, nt_tensor value, nt_tensor takes) {
     nt__printed printed;
@@ -358,7 +358,7 @@ static void operations_need_a_trace(void **state) {
     assert_true(nt__tensor_failed(gradient));
 }
 
-/* ---- after the first --------------------------------------------------------------------------------------------- */
+/* ---- after the first -------------------------------------------------------------------------------------------- */
 
 static void the_first_error_stays(void **state) {
     (void)state;

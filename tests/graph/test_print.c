@@ -110,7 +110,7 @@ static void attributes_are_lists(void **state) {
     nt__printed_free(&printed);
 }
 
-/* ---- constants --------------------------------------------------------------------------------------------------- */
+/* ---- constants -------------------------------------------------------------------------------------------------- */
 
 static void assert_constant(nt_dtype dtype, nt_shape shape, const void *data, const char *text) {
     nt_array *array = nt_array_from(dtype, shape, data);
@@ -164,7 +164,7 @@ static void a_filled_tensor_prints_one_element(void **state) {
     nt__trace_end(graph);
 }
 
-/* ---- arguments --------------------------------------------------------------------------------------------------- */
+/* ---- arguments -------------------------------------------------------------------------------------------------- */
 
 static void only_what_a_result_needs_is_printed(void **state) {
     (void)state;
@@ -231,7 +231,7 @@ static void a_result_may_be_anything(void **state) {
     nt__printed_free(&printed);
 }
 
-/* ---- a longer program -------------------------------------------------------------------------------------------- */
+/* ---- a longer program ------------------------------------------------------------------------------------------- */
 
 static nt_tensor network(nt_tensor x, nt_tensor weight, nt_tensor label) {
     nt_tensor scores = nt_log_softmax(nt_matmul(nt_relu(x), weight));

@@ -25,7 +25,7 @@ static void assert_sound(const nt__graph *graph) {
     if (nt__trace_status(graph) != NT_OK) fail_msg("%s", nt_error_message());
 }
 
-/* ---- which trace ------------------------------------------------------------------------------------------------- */
+/* ---- which trace ------------------------------------------------------------------------------------------------ */
 
 static void traces_nest(void **state) {
     (void)state;
@@ -47,7 +47,7 @@ static void traces_nest(void **state) {
     assert_null(nt__trace_current());
 }
 
-/* ---- what a tensor says ------------------------------------------------------------------------------------------ */
+/* ---- what a tensor says ----------------------------------------------------------------------------------------- */
 
 static void a_tensor_tells_its_type(void **state) {
     (void)state;
@@ -79,7 +79,7 @@ static void an_operation_that_changes_nothing_is_its_operand(void **state) {
     nt__trace_end(graph);
 }
 
-/* ---- what a gradient reaches ------------------------------------------------------------------------------------- */
+/* ---- what a gradient reaches ------------------------------------------------------------------------------------ */
 
 static void zeros_where_the_loss_does_not_depend(void **state) {
     (void)state;
@@ -114,7 +114,7 @@ static void a_failed_gradient_reaches_nothing(void **state) {
     nt__trace_end(graph);
 }
 
-/* ---- claims ------------------------------------------------------------------------------------------------------ */
+/* ---- claims ----------------------------------------------------------------------------------------------------- */
 
 static void a_claim_sticks_to_the_argument(void **state) {
     (void)state;
@@ -136,7 +136,7 @@ static void a_claim_sticks_to_the_argument(void **state) {
     nt__trace_end(graph);
 }
 
-/* ---- memory ------------------------------------------------------------------------------------------------------ */
+/* ---- memory ----------------------------------------------------------------------------------------------------- */
 
 /* Cross entropy of a network with two layers, its gradients, and the text. */
 static nt_status trace_network(const nt_array *table, nt__printed *printed) {

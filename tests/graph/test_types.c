@@ -71,7 +71,7 @@ static nt_array *array_of(nt_dtype dtype, const double *numbers, int64_t count) 
     return array;
 }
 
-/* ---- arithmetic in every type ------------------------------------------------------------------------------------ */
+/* ---- arithmetic in every type ----------------------------------------------------------------------------------- */
 
 static bool is_signed(nt_dtype dtype) {
     return nt_dtype_is_float(dtype) || dtype == NT_I8 || dtype == NT_I16 || dtype == NT_I32 || dtype == NT_I64;
@@ -160,7 +160,7 @@ static void bool_is_chosen_and_moved(void **state) {
     for (size_t i = 0; i < 2; i++) nt_array_free(arrays[i]);
 }
 
-/* ---- constants --------------------------------------------------------------------------------------------------- */
+/* ---- constants -------------------------------------------------------------------------------------------------- */
 
 /* Compared as bytes: a double does not hold all 64-bit integers. */
 static void constants_arrive_bit_for_bit(void **state) {
@@ -186,7 +186,7 @@ static void constants_arrive_bit_for_bit(void **state) {
     traced_free(&program);
 }
 
-/* ---- labels ------------------------------------------------------------------------------------------------------ */
+/* ---- labels ----------------------------------------------------------------------------------------------------- */
 
 /* A label that is no class must not become one by wrapping around: 2^32 + 1 is not 1, and 257 is not 1 of 8 bits. */
 static void labels_do_not_wrap(void **state) {
@@ -208,7 +208,7 @@ static void labels_do_not_wrap(void **state) {
     for (size_t i = 0; i < 4; i++) nt_array_free(arrays[i]);
 }
 
-/* ---- nan --------------------------------------------------------------------------------------------------------- */
+/* ---- nan -------------------------------------------------------------------------------------------------------- */
 
 static void nan_is_not_lost(void **state) {
     (void)state;

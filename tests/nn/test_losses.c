@@ -139,7 +139,7 @@ static void the_smoothing_may_be_an_input(void **state) {
     assert_true(fabs(some - (0.75 * (total - 2) + 0.25 * even)) < 1e-6);
 }
 
-/* ---- what is claimed and refused --------------------------------------------------------------------------------- */
+/* ---- what is claimed and refused -------------------------------------------------------------------------------- */
 
 /* The host checks the labels before a batch is used, also where the trace converts them. */
 static void labels_are_claimed_to_be_classes(void **state) {

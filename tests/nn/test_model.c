@@ -13,7 +13,7 @@
 
 enum { MODEL_ROLE = 4, BATCH_ROLE = 5 };
 
-/* ---- a model in a trace ------------------------------------------------------------------------------------------ */
+/* ---- a model in a trace ----------------------------------------------------------------------------------------- */
 
 typedef struct fixture {
     nt__graph *graph;
@@ -268,16 +268,18 @@ static void dense_declares_weight_and_bias_in_its_scope(void **state) {
     nt_tensor y = nt_dense(f->model, "hidden", vector_input(NT_F64, nt_dims(2, 3, 4)), 5);
     assert_true(nt_shape_equal(nt_shape_of(y), nt_dims(2, 3, 5)));
     nt_dense(f->model, "out", y, 2, .no_bias = true, .weight_init = nt_ones(), .bias_init = nt_ones());
-    assert_paths(f, "hidden.weight", "hidden.bias", "out.weight");
+    nt_dense(f->model, "zero", y, 2, .no_bias = true, .weight_init = nt_zeros());
+    assert_paths(f, "hidden.weight", "hidden.bias", "out.weight", "zero.weight");
     size_t count;
     const nt__leaf *leaves = nt__model_leaves(f->model, &count);
     assert_true(nt__type_equal(leaves[0].type, (nt__type){NT_F64, nt_dims(4, 5)}));
     assert_true(nt__type_equal(leaves[1].type, (nt__type){NT_F64, nt_dims(5)}));
     assert_int_equal(leaves[0].init.kind, NT_INIT_UNIFORM);
     assert_int_equal(leaves[0].init.scale, NT_SCALE_GLOROT);
-    assert_int_equal(leaves[1].init.kind, NT_INIT_CONSTANT);
+    assert_int_equal(leaves[1].init.kind, NT_INIT_DEFAULT); /* zeros */
     assert_true(leaves[1].init.value == 0 && leaves[2].init.value == 1);
     assert_int_equal(leaves[2].init.scale, NT_SCALE_ABSOLUTE);
+    assert_int_equal(leaves[3].init.kind, NT_INIT_CONSTANT); /* zeros that were asked for are not "not given" */
 }
 
 static void dense_refuses_what_it_cannot_multiply(void **state) {

@@ -12,7 +12,7 @@
 #include "../xla/engine.h"
 #include "program/program.h"
 
-/* ---- programs of one vector -------------------------------------------------------------------------------------- */
+/* ---- programs of one vector ------------------------------------------------------------------------------------- */
 
 typedef nt_tensor (*hook)(nt_tensor x);
 

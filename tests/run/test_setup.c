@@ -26,8 +26,7 @@ static void refuse_at(const nt_experiment *experiment, const Toy *e, nt_run_opti
 }
 #define refuse(experiment, e, options, part) refuse_at(experiment, e, options, part, __LINE__)
 
-/* ---- settings: E-3, E-5, E-6
- * -------------------------------------------------------------------------------------------- */
+/* ---- settings: E-3, E-5, E-6 ------------------------------------------------------------------------------------ */
 
 static void settings_are_checked(void **state) {
     (void)state;
@@ -55,8 +54,7 @@ static void settings_are_checked(void **state) {
     assert_int_equal(nt_run_new(NULL, &e, &o, (nt_run *[]){NULL}), NT_INVALID);
 }
 
-/* ---- hooks
- * --------------------------------------------------------------------------------------------------------------- */
+/* ---- hooks ------------------------------------------------------------------------------------------------------ */
 
 static nt_tensor scalar_forward(const void *view, nt_model *m, nt_batch *batch) {
     (void)view;
@@ -120,8 +118,7 @@ static void hooks_are_checked(void **state) {
     refuse(&changed, &e, o, "the tensor belongs to an earlier trace");
 }
 
-/* ---- data: E-10, E-26, labels
- * --------------------------------------------------------------------------------------------- */
+/* ---- data: E-10, E-26, labels ----------------------------------------------------------------------------------- */
 
 static nt_status fails_to_build(const void *e, nt_data *data) {
     (void)e;
@@ -155,8 +152,7 @@ static void data_is_checked(void **state) {
     assert_non_null(strstr(nt_error_message(), "toy.h:"));
 }
 
-/* ---- what can be asked later: S-71
- * -------------------------------------------------------------------------------------------- */
+/* ---- what can be asked later: S-71 ------------------------------------------------------------------------------ */
 
 static nt_status only_val(const void *fields, nt_data *data) {
     return toy_split(fields, data, "val", 20, false);
@@ -206,8 +202,7 @@ static void metrics_hooks_are_checked(void **state) {
     nt_run_free(run);
 }
 
-/* ---- val_loss: H-12 with B67
- * -------------------------------------------------------------------------------------------------- */
+/* ---- val_loss: H-12 with B67 ------------------------------------------------------------------------------------ */
 
 static nt_status three_rows(const void *e, nt_data *data) {
     (void)e;
@@ -242,8 +237,7 @@ static void val_loss_weighs_samples(void **state) {
     nt_run_free(run);
 }
 
-/* ---- short memory
- * ---------------------------------------------------------------------------------------------------------------- */
+/* ---- short memory ----------------------------------------------------------------------------------------------- */
 
 static nt_status make_and_step(void) {
     Toy e = Toy_defaults();

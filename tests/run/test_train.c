@@ -13,8 +13,7 @@ static nt_run *make(const Toy *e, nt_run_options options) {
     return run;
 }
 
-/* ---- programs: P-4, P-5, 5.3
- * --------------------------------------------------------------------------------------------- */
+/* ---- programs: P-4, P-5, 5.3 ------------------------------------------------------------------------------------ */
 
 static uint64_t misses_of(Toy e, nt_run_options options) {
     uint64_t before = nt_cache_stats().misses;
@@ -88,8 +87,7 @@ static void one_line_for_a_miss(void **state) {
     nt_set_notice(before, NULL);
 }
 
-/* ---- device memory: BF-1, design section 5
- * ------------------------------------------------------------------------------------ */
+/* ---- device memory: BF-1, design section 5 ---------------------------------------------------------------------- */
 
 static void memory_is_flat(void **state) {
     (void)state;
@@ -133,8 +131,7 @@ static void only_read_fields_are_uploaded(void **state) {
     nt_run_free(run);
 }
 
-/* ---- learning
- * -------------------------------------------------------------------------------------------------------------- */
+/* ---- learning --------------------------------------------------------------------------------------------------- */
 
 static void it_learns_and_repeats(void **state) {
     (void)state;
@@ -185,9 +182,7 @@ static void accumulation_equals_the_merged_batch(void **state) {
     nt_array_free(weights[1]);
 }
 
-/* ---- endings
- * --------------------------------------------------------------------------------------------------------------------
- */
+/* ---- endings ---------------------------------------------------------------------------------------------------- */
 
 static void a_nan_stops_the_run(void **state) {
     (void)state;
@@ -238,8 +233,7 @@ static void max_steps_ends_the_run(void **state) {
     }
 }
 
-/* ---- the log: G3, J3
- * -------------------------------------------------------------------------------------------------------- */
+/* ---- the log: G3, J3 -------------------------------------------------------------------------------------------- */
 
 static void the_log_has_a_line_a_step(void **state) {
     (void)state;
@@ -269,8 +263,7 @@ static void the_log_has_a_line_a_step(void **state) {
     nt_run_free(run);
 }
 
-/* ---- saving and loading
- * -------------------------------------------------------------------------------------------------------- */
+/* ---- saving and loading ----------------------------------------------------------------------------------------- */
 
 static void parameters_survive_a_file(void **state) {
     (void)state;

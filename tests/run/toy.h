@@ -78,8 +78,7 @@ static void toy_metrics(const Toy *e, nt_metrics *out, const nt_array *logits, c
 
 NT_DEFINE(Toy, TOY, .build_data = toy_build_data, .forward = toy_forward, .loss = toy_loss, .metrics = toy_metrics);
 
-/* ---- listening ------------------------------------------------------------------------------------------------------
- */
+/* ---- listening -------------------------------------------------------------------------------------------------- */
 
 enum { MOST_LOSSES = 4096 };
 typedef struct heard {

@@ -40,31 +40,15 @@ static const char huge_text[] =
     "  }\n"
     "}\n";
 
-#define THREE     \
-    {             \
-        NT_F32, { \
-            1, {  \
-                3 \
-            }     \
-        }         \
-    }
-#define FOUR      \
-    {             \
-        NT_F32, { \
-            1, {  \
-                4 \
-            }     \
-        }         \
-    }
-#define PORT(name, type, purpose, donated_to) \
-    { name, type, purpose, donated_to }
-
-static const nt__port add_arguments[] = {PORT("a", FOUR, NT__BATCH, -1), PORT("b", FOUR, NT__BATCH, -1)};
-static const nt__port add_results[] = {PORT("sum", FOUR, NT__OUTPUT, -1), PORT("copy", FOUR, NT__SCALAR, -1)};
+static const nt__port add_arguments[] = {{"a", {NT_F32, {1, {4}}}, NT__BATCH, -1},
+                                         {"b", {NT_F32, {1, {4}}}, NT__BATCH, -1}};
+static const nt__port add_results[] = {{"sum", {NT_F32, {1, {4}}}, NT__OUTPUT, -1},
+                                       {"copy", {NT_F32, {1, {4}}}, NT__SCALAR, -1}};
 static const nt__signature add_signature = {add_arguments, 2, add_results, 2};
 
-static const nt__port accumulate_arguments[] = {PORT("sum", FOUR, NT__ACCUMULATOR, 0), PORT("b", FOUR, NT__BATCH, -1)};
-static const nt__port accumulate_results[] = {PORT("new sum", FOUR, NT__ACCUMULATOR, -1)};
+static const nt__port accumulate_arguments[] = {{"sum", {NT_F32, {1, {4}}}, NT__ACCUMULATOR, 0},
+                                                {"b", {NT_F32, {1, {4}}}, NT__BATCH, -1}};
+static const nt__port accumulate_results[] = {{"new sum", {NT_F32, {1, {4}}}, NT__ACCUMULATOR, -1}};
 static const nt__signature accumulate_signature = {accumulate_arguments, 2, accumulate_results, 1};
 
 static nt__executable *add, *accumulate;
@@ -235,7 +219,8 @@ static void donates_lent_memory(void **state) {
 /* The signature says less than the program wants: the engine refuses before anything runs. */
 static void a_run_that_the_engine_refuses_changes_nothing(void **state) {
     (void)state;
-    static const nt__port wrong[] = {PORT("sum", FOUR, NT__ACCUMULATOR, 0), PORT("b", THREE, NT__BATCH, -1)};
+    static const nt__port wrong[] = {{"sum", {NT_F32, {1, {4}}}, NT__ACCUMULATOR, 0},
+                                     {"b", {NT_F32, {1, {3}}}, NT__BATCH, -1}};
     const nt__signature signature = {wrong, 2, accumulate_results, 1};
     nt__executable *executable;
     nt__buffer total = {0}, b = {0};
@@ -261,8 +246,8 @@ static void a_run_that_the_engine_refuses_changes_nothing(void **state) {
 static void a_run_out_of_memory_leaves_no_half_buffers(void **state) {
     (void)state;
     const nt__type single = type_of(NT_F32, nt_dims(1)), vast = type_of(NT_F32, nt_dims(10000000000000));
-    const nt__port argument_ports[] = {PORT("x", single, NT__BATCH, 0)};
-    const nt__port result_ports[] = {PORT("same", single, NT__OUTPUT, -1), PORT("vast", vast, NT__OUTPUT, -1)};
+    const nt__port argument_ports[] = {{"x", single, NT__BATCH, 0}};
+    const nt__port result_ports[] = {{"same", single, NT__OUTPUT, -1}, {"vast", vast, NT__OUTPUT, -1}};
     const nt__signature signature = {argument_ports, 1, result_ports, 2};
     nt__executable *huge;
     nt__buffer x = {0}, vast_slot = {0};
@@ -398,45 +383,43 @@ static void a_long_engine_text_is_cut(void **state) {
 
 static void refuses_bad_signatures(void **state) {
     (void)state;
-    static const nt__type four = FOUR, three = THREE;
+    static const nt__type four = {NT_F32, {1, {4}}}, three = {NT_F32, {1, {3}}};
     static const nt__type overflowing = {NT_F32, {2, {INT64_MAX, 4}}}, nameless_type = {(nt_dtype)99, {1, {4}}};
     const struct {
         nt__port arguments[2];
         nt__port results[2];
         const char *message;
     } rows[] = {
-        {{PORT("a", four, 0, -1), PORT("b", overflowing, 0, -1)},
-         {PORT("s", four, 0, -1), PORT("c", four, 0, -1)},
+        {{{"a", four, 0, -1}, {"b", overflowing, 0, -1}},
+         {{"s", four, 0, -1}, {"c", four, 0, -1}},
          "argument 1 'b': the shape of f32[9223372036854775807,4]"},
-        {{PORT("a", nameless_type, 0, -1), PORT("b", four, 0, -1)},
-         {PORT("s", four, 0, -1), PORT("c", four, 0, -1)},
+        {{{"a", nameless_type, 0, -1}, {"b", four, 0, -1}},
+         {{"s", four, 0, -1}, {"c", four, 0, -1}},
          "argument 0 'a': element type 99"},
-        {{PORT(NULL, four, 0, -1), PORT("b", four, 0, -1)},
-         {PORT("s", four, 0, -1), PORT("c", four, 0, -1)},
-         "argument 0 has no name"},
-        {{PORT("a", four, 0, -1), PORT("b", four, 0, -1)},
-         {PORT("s", overflowing, 0, -1), PORT("c", four, 0, -1)},
+        {{{NULL, four, 0, -1}, {"b", four, 0, -1}}, {{"s", four, 0, -1}, {"c", four, 0, -1}}, "argument 0 has no name"},
+        {{{"a", four, 0, -1}, {"b", four, 0, -1}},
+         {{"s", overflowing, 0, -1}, {"c", four, 0, -1}},
          "result 0 's': the shape of f32[9223372036854775807,4]"},
-        {{PORT("a", four, 0, -1), PORT("b", four, 0, -1)},
-         {PORT("s", four, 0, -1), PORT("c", four, NT__PURPOSE_COUNT, -1)},
+        {{{"a", four, 0, -1}, {"b", four, 0, -1}},
+         {{"s", four, 0, -1}, {"c", four, NT__PURPOSE_COUNT, -1}},
          "result 1 'c': purpose 7"},
-        {{PORT("a", four, 0, 2), PORT("b", four, 0, -1)},
-         {PORT("s", four, 0, -1), PORT("c", four, 0, -1)},
+        {{{"a", four, 0, 2}, {"b", four, 0, -1}},
+         {{"s", four, 0, -1}, {"c", four, 0, -1}},
          "argument 0 'a' is donated to result 2: there are 2"},
-        {{PORT("a", four, 0, -2), PORT("b", four, 0, -1)},
-         {PORT("s", four, 0, -1), PORT("c", four, 0, -1)},
+        {{{"a", four, 0, -2}, {"b", four, 0, -1}},
+         {{"s", four, 0, -1}, {"c", four, 0, -1}},
          "argument 0 'a' is donated to result -2"},
-        {{PORT("a", four, 0, 1), PORT("b", four, 0, 1)},
-         {PORT("s", four, 0, -1), PORT("c", four, 0, -1)},
+        {{{"a", four, 0, 1}, {"b", four, 0, 1}},
+         {{"s", four, 0, -1}, {"c", four, 0, -1}},
          "arguments 0 'a' and 1 'b' are both donated to result 1 'c'"},
-        {{PORT("a", four, 0, 0), PORT("b", four, 0, -1)},
-         {PORT("s", three, 0, -1), PORT("c", four, 0, -1)},
+        {{{"a", four, 0, 0}, {"b", four, 0, -1}},
+         {{"s", three, 0, -1}, {"c", four, 0, -1}},
          "argument 0 'a' of 16 bytes is donated to result 0 's' of 12"},
-        {{PORT("a", four, 0, -1), PORT("b", four, 0, -1)},
-         {PORT("s", three, 0, -1), PORT("c", four, 0, -1)},
+        {{{"a", four, 0, -1}, {"b", four, 0, -1}},
+         {{"s", three, 0, -1}, {"c", four, 0, -1}},
          "result 0 's' is f32[3] in the signature and f32[4] in the program"},
-        {{PORT("a", four, 0, -1), PORT("b", four, 0, -1)},
-         {PORT("s", four, 0, -1), PORT("c", ((nt__type){NT_I32, {1, {4}}}), 0, -1)},
+        {{{"a", four, 0, -1}, {"b", four, 0, -1}},
+         {{"s", four, 0, -1}, {"c", {NT_I32, {1, {4}}}, 0, -1}},
          "result 1 'c' is i32[4] in the signature and f32[4] in the program"},
     };
     for (size_t i = 0; i < COUNT_OF(rows); i++) {

@@ -1,0 +1,386 @@
+/* Whole runs on the fake plugin: whichever of its calls fails, the run says what and where, and leaves nothing alive.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "../fake/fake.h"
+#include "toy.h"
+
+/* ---- a whole life ----------------------------------------------------------------------------------------------- */
+
+enum { EPOCHS = 2, STEPS = 3 /* an epoch */, VAL_BATCHES = 2, PROGRAMS = 3, VALIDATIONS = EPOCHS + 1 };
+enum { TRAIN_RUNS = 2 * STEPS * EPOCHS, ALL_RUNS = TRAIN_RUNS + VAL_BATCHES * VALIDATIONS };
+
+static nt_experiment variant; /* Toy, or Toy without metrics, which brings the programs of val_loss */
+static int accum = 1;
+static bool saves = true;
+
+static Toy small_toy(void) {
+    Toy e = Toy_defaults();
+    e.rows = 16 * STEPS;
+    e.val_rows = 16 + 4;
+    return e;
+}
+
+static nt_run_options short_options(heard *h) {
+    nt_run_options options = quiet_options(h);
+    options.max_epochs = (nt_maybe_int){true, EPOCHS};
+    options.accum = (nt_maybe_int){true, accum};
+    return options;
+}
+
+static nt_status make_small(nt_run **run) {
+    Toy e = small_toy();
+    nt_run_options options = short_options(NULL);
+    return nt_run_new(&variant, &e, &options, run);
+}
+
+static nt_status save_and_load(nt_run *run) {
+    nt_status status = nt_run_save(run, scratch("toy.safetensors"));
+    return status == NT_OK ? nt_run_load(run, scratch("toy.safetensors")) : status;
+}
+
+/* Makes a run, trains, evaluates, saves and loads unless told not to, and ends. The first failure; its message is the
+ * thread's. */
+static nt_status live(void) {
+    nt_run *run;
+    nt_status status = make_small(&run);
+    if (status == NT_OK) status = nt_train(run);
+    if (status == NT_OK) status = nt_validate(run, NULL);
+    if (status == NT_OK && saves) status = save_and_load(run);
+    nt_run_free(run);
+    return status;
+}
+
+static size_t memory_at_start; /* blocks; the list of experiments lives as long as the process */
+
+static void assert_end(void) {
+    assert_ok(nt_shutdown());
+    assert_nothing_alive_now();
+    assert_int_equal(nt__engine_counts_now().all_buffers.live_count, 0);
+    assert_int_equal(nt__engine_counts_now().executables.live_count, 0);
+    assert_int_equal(nt__memory().live, memory_at_start);
+}
+
+/* A life that ends early. */
+#define assert_life_fails(wanted, ...)                                     \
+    do {                                                                   \
+        const char *const parts[] = {__VA_ARGS__};                         \
+        nt_status ending = live();                                         \
+        for (size_t part = 0; part < sizeof parts / sizeof *parts; part++) \
+            assert_fails(ending, (wanted), parts[part]);                   \
+    } while (0)
+
+/* ---- ends that are none of a failure ---------------------------------------------------------------------------- */
+
+static void normal_end(void **state) {
+    (void)state;
+    assert_ok(live());
+    assert_int_equal(fake_count("compiles"), PROGRAMS);
+    assert_int_equal(nt__engine_counts_now().compiles, PROGRAMS);
+    assert_int_equal(nt_cache_stats().misses, PROGRAMS);
+    assert_int_equal(fake_count("runs"), ALL_RUNS);
+    /* A loss a step, outputs a batch, and the parameters once. */
+    assert_int_equal(fake_count("downloads"), STEPS * EPOCHS + VAL_BATCHES * VALIDATIONS + 1);
+    assert_same_counts(0, 0);
+    assert_end();
+    assert_same_counts(0, 0);
+}
+
+static void same_in_the_middle(const nt_event *event, void *context) {
+    int *epochs = context;
+    if (event->kind != NT_EVENT_EPOCH) return;
+    assert_same_counts(0, 0);
+    ++*epochs;
+}
+
+/* Between two epochs no worker is at work, so the counts can be compared. */
+static void counts_in_the_middle(void **state) {
+    (void)state;
+    int epochs = 0;
+    Toy e = small_toy();
+    nt_run_options options = short_options(NULL);
+    options.on_event = same_in_the_middle;
+    options.event_context = &epochs;
+    nt_run *run;
+    assert_ok(nt_run_new(Toy_experiment(), &e, &options, &run));
+    assert_ok(nt_train(run));
+    assert_int_equal(epochs, EPOCHS);
+    nt_run_free(run);
+    assert_same_counts(0, 0);
+    assert_end();
+}
+
+static void stop_request(void **state) {
+    (void)state;
+    static heard h;
+    h.stop_at = 2;
+    Toy e = small_toy();
+    nt_run_options options = short_options(&h);
+    nt_run *run;
+    assert_ok(nt_run_new(Toy_experiment(), &e, &options, &run));
+    assert_fails(nt_train(run), NT_INTERRUPTED, "stopped as asked at step 3 of epoch 1");
+    nt_run_free(run);
+    assert_same_counts(0, 0);
+    nt_stop_clear();
+    assert_end();
+}
+
+static void ends_well(void **state) {
+    (void)state;
+    assert_ok(live());
+    assert_same_counts(0, 0);
+    assert_end();
+}
+
+/* ---- one failure, one message ----------------------------------------------------------------------------------- */
+
+static void compile_error(void **state) {
+    (void)state;
+    assert_life_fails(NT_ENGINE, "toy.h:", " in toy_", "compiling 'gradient of Toy'", "engine error 2 (unknown)",
+                      "the fake plugin dislikes this operation");
+    assert_int_equal(nt_cache_stats().misses, 0);
+    assert_same_counts(0, 0);
+    assert_end();
+}
+
+static void compile_oom(void **state) {
+    (void)state;
+    assert_life_fails(NT_OUT_OF_MEMORY, "compiling 'optimizer of Toy'", "engine error 8 (out of memory)", "4096 bytes");
+    assert_int_equal(nt_cache_stats().misses, 1);
+    assert_same_counts(0, 0);
+    assert_end();
+}
+
+static void other_result_shape(void **state) {
+    (void)state;
+    assert_life_fails(NT_INVALID, "compiling 'gradient of Toy'", "result 0 'loss'", "in the signature",
+                      "f32[7] in the program");
+    assert_same_counts(0, 0);
+    assert_end();
+}
+
+static void upload_oom_at_setup(void **state) {
+    (void)state;
+    nt_run *run;
+    assert_fails(make_small(&run), NT_OUT_OF_MEMORY, "uploading 'parameters.");
+    assert_null(run);
+    assert_fails(NT_OUT_OF_MEMORY, NT_OUT_OF_MEMORY, "engine error 8 (out of memory)");
+    assert_same_counts(0, 0);
+    assert_end();
+}
+
+/* The worker's message reaches the caller. */
+static void upload_oom_while_training(void **state) {
+    (void)state;
+    nt_run *run;
+    char settings[64];
+    assert_ok(make_small(&run));
+    int64_t at_setup = fake_count("uploads");
+    nt_run_free(run);
+    assert_end();
+    snprintf(settings, sizeof settings, "upload=oom@%d", (int)at_setup + 3);
+    setenv("NITRO_FAKE", settings, 1);
+    assert_life_fails(NT_OUT_OF_MEMORY, "split 'train', batch 2 of 3", "uploading 'batch.x'",
+                      "engine error 8 (out of memory)");
+    assert_same_counts(0, 0);
+    assert_end();
+}
+
+static void run_oom(void **state) {
+    (void)state;
+    assert_life_fails(NT_OUT_OF_MEMORY, "running 'gradient of Toy'", "engine error 8 (out of memory)", "4096 bytes.",
+                      "bytes in all are on the devices", "make the batch or the model smaller");
+    assert_int_equal(fake_count("runs"), 2);
+    assert_same_counts(0, 0);
+    assert_end();
+}
+
+static void refused_argument(void **state) {
+    (void)state;
+    assert_life_fails(NT_ENGINE, "running 'optimizer of Toy'", "engine error 3 (invalid argument)",
+                      "argument 1 to replica 0");
+    assert_same_counts(0, 0);
+    assert_end();
+}
+
+/* The parameters went with the failed run: whatever needs them says so. */
+static void taken_parameters(void **state) {
+    (void)state;
+    nt_run *run;
+    assert_ok(make_small(&run));
+    assert_fails(nt_train(run), NT_ENGINE, "running 'optimizer of Toy'");
+    assert_same_counts(0, 0);
+    assert_null(nt_run_parameter(run, "hidden.weight"));
+    assert_fails(NT_INVALID, NT_INVALID, "was donated to 'optimizer of Toy'");
+    assert_fails(nt_validate(run, NULL), NT_INVALID, "was donated to 'optimizer of Toy'");
+    assert_fails(nt_train(run), NT_INVALID, "was donated to 'optimizer of Toy'");
+    nt_run_free(run);
+    assert_same_counts(0, 0);
+    assert_end();
+}
+
+static void readback_error(void **state) {
+    (void)state;
+    assert_life_fails(NT_ENGINE, "reading 'loss'", "engine error 13 (internal)", "as it was told to");
+    assert_same_counts(0, 0);
+    assert_end();
+}
+
+/* A run whose failure had no lasting cause can go on. */
+static void goes_on_after_a_failure(void **state) {
+    (void)state;
+    nt_run *run;
+    assert_ok(make_small(&run));
+    assert_fails(nt_train(run), NT_OUT_OF_MEMORY, "running 'gradient of Toy'");
+    assert_ok(nt_train(run));
+    assert_ok(nt_validate(run, NULL));
+    nt_run_free(run);
+    assert_same_counts(0, 0);
+    assert_end();
+}
+
+static void validates_after_a_failure(void **state) {
+    (void)state;
+    nt_run *run;
+    assert_ok(make_small(&run));
+    assert_fails(nt_validate(run, NULL), NT_ENGINE, "reading 'outputs'");
+    assert_ok(nt_validate(run, NULL));
+    nt_run_free(run);
+    assert_same_counts(0, 0);
+    assert_end();
+}
+
+/* ---- other plugins ---------------------------------------------------------------------------------------------- */
+
+static void other_major_version(void **state) {
+    (void)state;
+    assert_life_fails(NT_ENGINE, getenv("NITRO_PLUGIN"), "has PJRT API 1.0", "make setup");
+    assert_end();
+}
+
+static void small_table(void **state) {
+    (void)state;
+    assert_life_fails(NT_ENGINE, getenv("NITRO_PLUGIN"), "has no PJRT_Executable_OutputElementTypes",
+                      "use a newer plugin");
+    assert_int_equal(fake_count("clients_made"), 0);
+    assert_end();
+}
+
+/* ---- every call fails in turn ----------------------------------------------------------------------------------- */
+
+/* What a life without a failure counts. */
+static int calls_of(const char *count) {
+    setenv("NITRO_FAKE", "", 1);
+    int64_t before = 0;
+    json_t *counts = fake_counts_now();
+    if (counts) before = fake_number(counts, count);
+    json_decref(counts);
+    assert_ok(live());
+    int calls = (int)(fake_count(count) - before);
+    assert_end();
+    return calls;
+}
+
+/* The bytes that were lent for a batch nobody used fail unnoticed; so a life may succeed where `may_succeed`. */
+static void fail_call(const char *point, const char *how, nt_status wanted, int call, bool may_succeed) {
+    char settings[64];
+    snprintf(settings, sizeof settings, "%s=%s@%d", point, how, call);
+    setenv("NITRO_FAKE", settings, 1);
+    nt_status status = live();
+    if (!(may_succeed && status == NT_OK)) {
+        if (status != wanted || !strstr(nt_error_message(), ": engine error "))
+            fail_msg("%s: %s: %s", settings, nt_status_name(status), status ? nt_error_message() : "");
+    }
+    assert_end();
+}
+
+static void every_call_fails(const char *point, const char *count) {
+    int calls = calls_of(count);
+    assert_true(calls > 0);
+    for (int call = 1; call <= calls; call++) {
+        fail_call(point, "error", NT_ENGINE, call, false);
+        fail_call(point, "oom", NT_OUT_OF_MEMORY, call, false);
+    }
+    assert_same_counts(0, 0);
+}
+
+static void every_compile_fails(void **state) {
+    (void)state;
+    every_call_fails("compile", "compiles");
+}
+
+static void every_upload_fails(void **state) {
+    (void)state;
+    every_call_fails("upload", "uploads");
+}
+
+static void every_run_fails(void **state) {
+    (void)state;
+    every_call_fails("run", "runs");
+    int calls = calls_of("runs");
+    for (int call = 1; call <= calls; call++) {
+        fail_call("run", "taken", NT_ENGINE, call, false);
+        fail_call("run", "refused", NT_ENGINE, call, false);
+    }
+    assert_same_counts(0, 0);
+}
+
+static void every_readback_fails(void **state) {
+    (void)state;
+    every_call_fails("readback", "downloads");
+}
+
+static void everything_of_val_loss_fails(void **state) {
+    variant.hooks.metrics = NULL;
+    accum = STEPS;
+    saves = false;
+    every_compile_fails(state);
+    every_run_fails(state);
+    every_readback_fails(state);
+}
+
+/* Which event is which depends on how far ahead the worker is. */
+static void every_event_fails(void **state) {
+    (void)state;
+    int calls = calls_of("events_made");
+    for (int call = 1; call <= calls; call++) fail_call("event", "error", NT_ENGINE, call, true);
+}
+
+int main(int argc, char **argv) {
+    static const fake_case cases[] = {
+        {"normal end", "", normal_end},
+        {"counts in the middle", "", counts_in_the_middle},
+        {"stop request", "", stop_request},
+        {"slow events", "event=slow", ends_well},
+        {"older version", "api=0.40", ends_well},
+        {"refused option", "refuse-option", ends_well},
+        {"no IsDeleted", "missing=PJRT_Buffer_IsDeleted", ends_well},
+        {"no memory statistics", "missing=PJRT_Executable_GetCompiledMemoryStats", ends_well},
+        {"compile error", "compile=error", compile_error},
+        {"second compile oom", "compile=oom@2", compile_oom},
+        {"other result shape", "result-shape", other_result_shape},
+        {"upload oom at setup", "upload=oom@2", upload_oom_at_setup},
+        {"upload oom while training", "", upload_oom_while_training},
+        {"third run oom", "run=oom@3", run_oom},
+        {"refused argument", "run=refused@4", refused_argument},
+        {"taken parameters", "run=taken@4", taken_parameters},
+        {"second readback error", "readback=error@2", readback_error},
+        {"goes on after a failure", "run=oom@3", goes_on_after_a_failure},
+        {"validates after a failure", "readback=error@1", validates_after_a_failure},
+        {"other major version", "api=1.0", other_major_version},
+        {"small table", "small-table", small_table},
+        {"every compile fails", "", every_compile_fails},
+        {"every upload fails", "", every_upload_fails},
+        {"every run fails", "", every_run_fails},
+        {"every readback fails", "", every_readback_fails},
+        {"everything of val_loss fails", "", everything_of_val_loss_fails},
+        {"every event fails", "", every_event_fails},
+    };
+    variant = *Toy_experiment();
+    memory_at_start = nt__memory().live;
+    return fake_main(argc, argv, cases, sizeof cases / sizeof *cases);
+}
