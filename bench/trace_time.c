@@ -1,12 +1,13 @@
 /* How long it takes to trace, differentiate and print the example's gradient program: what a handle pays for having the
  * program's content as its key. Includes the program's description and hash. Not here: compiling.
  *
- *     trace_time DATA_DIR [ROUNDS]
+ *     trace_time [ROUNDS]
  */
 #include "bench.h"
 #include "run/run_internal.h"
 
-#include "../examples/fashion.c"
+/* Of examples/fashion.c, which is linked in. */
+const nt_experiment *Fashion_experiment(void);
 
 static double trace_once(nt_run *run) {
     nt__program_free(run->gradient);
@@ -17,15 +18,9 @@ static double trace_once(nt_run *run) {
 }
 
 int main(int argument_count, char **arguments) {
-    if (argument_count < 2) {
-        fprintf(stderr, "usage: trace_time DATA_DIR [ROUNDS]\n");
-        return 2;
-    }
-    size_t rounds = argument_count > 2 ? strtoul(arguments[2], NULL, 10) : 500;
-    Fashion fields = Fashion_defaults();
-    fields.data_dir = arguments[1];
+    size_t rounds = argument_count > 1 ? strtoul(arguments[1], NULL, 10) : 500;
     nt_run *run;
-    must(nt_run_new(Fashion_experiment(), &fields, &(nt_run_options){.no_log = true, .quiet = true}, &run));
+    must(nt_run_new(Fashion_experiment(), NULL, &(nt_run_options){.no_log = true, .quiet = true}, &run));
     double first = trace_once(run), *seconds = room(rounds + 1, sizeof *seconds);
     for (size_t i = 0; i <= rounds; i++) seconds[i] = trace_once(run);
     printf("gradient program of Fashion: %zu bytes of text; trace, gradient and print: first %.3f ms, median %.3f ms\n",

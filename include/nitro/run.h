@@ -44,6 +44,7 @@ typedef struct nt_event {
     const nt_value *values;
     size_t value_count;
 } nt_event;
+/* Called on the training thread. It may read the run and request a stop; it must not train, evaluate or free it. */
 typedef void (*nt_event_function)(const nt_event *event, void *context);
 
 /* ---- making ----------------------------------------------------------------------------------------------------- */

@@ -4,6 +4,8 @@
 #include "cli/cli.h"
 
 #include <errno.h>
+#include <unistd.h>
+#include <fcntl.h>
 #include <string.h>
 
 #include "base/base.h"
@@ -123,6 +125,15 @@ static nt__exit_code run(int count, char *const *words) {
     return command ? run_command(command, count - 1, words + 1) : report_unknown_command(words[0]);
 }
 
+/* A closed standard stream would lend its number to the next file that is opened, and output would land in it. */
+static void open_standard_streams(void) {
+    int descriptor;
+    do descriptor = open("/dev/null", O_RDWR);
+    while (descriptor >= 0 && descriptor <= STDERR_FILENO);
+    if (descriptor > STDERR_FILENO) close(descriptor);
+}
+
 int main(int count, char **words) {
+    open_standard_streams();
     return finish_output(run(count > 0 ? count - 1 : 0, words + 1));
 }

@@ -27,4 +27,6 @@ void nt__stop_on_signals(void) {
     sigemptyset(&action.sa_mask);
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
+    /* A reader that went away must not end a run: the write fails, and the run goes on and is saved. */
+    signal(SIGPIPE, SIG_IGN);
 }

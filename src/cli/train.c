@@ -3,6 +3,10 @@
  */
 #include "cli/cli.h"
 
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
 #include "base/base.h"
 
 /* "test" is evaluated when the experiment has one, with the parameters that training ended with. */
@@ -14,8 +18,20 @@ static nt_status report_test(nt__session *session) {
     return status;
 }
 
+/* What an earlier run learned is kept as "<path>.previous", like its log. */
+static nt_status keep_previous(const char *path) {
+    char *previous = nt__sprintf("%s.previous", path);
+    if (!previous) return NT_OUT_OF_MEMORY;
+    bool failed = rename(path, previous) != 0 && errno != ENOENT;
+    nt_status status =
+        failed ? nt__fail(NT_IO, "cannot keep '%s' as '%s': %s", path, previous, strerror(errno)) : NT_OK;
+    nt__free(previous);
+    return status;
+}
+
 static nt_status save_to(nt__session *session, const char *path) {
     nt_status status = nt__make_folder(nt_run_dir(session->run));
+    if (status == NT_OK) status = keep_previous(path);
     if (status == NT_OK) status = nt_run_save(session->run, path);
     if (status != NT_OK) return status;
     nt__terminal_line(&session->terminal, "parameters in %s", path);
@@ -30,12 +46,23 @@ static nt_status save(nt__session *session) {
     return status;
 }
 
+/* A full disk or short memory leaves good parameters: they are saved if that can be done, and the first failure is
+ * told. */
+static nt__exit_code save_after_failure(nt__session *session, nt_status status, int64_t step) {
+    char *reason = nt__strdup(nt_error_message());
+    if (step > 0) save(session);
+    if (reason) nt__fail(status, "%s", reason);
+    nt__free(reason);
+    return nt__session_fail(session, status);
+}
+
 /* What an interrupted run has reached is kept like that of a complete one, and before anything else can fail. A run
  * without a step keeps nothing: its initial values must not replace what an earlier run learned. */
 static nt__exit_code train(nt__session *session) {
     nt_status status = nt_train(session->run);
-    if (status != NT_OK && status != NT_INTERRUPTED) return nt__session_fail(session, status);
+    if (status == NT_DIVERGED || status == NT_ENGINE) return nt__session_fail(session, status);
     int64_t step = nt_run_step(session->run);
+    if (status != NT_OK && status != NT_INTERRUPTED) return save_after_failure(session, status, step);
     nt_status saved = step > 0 ? save(session) : NT_OK;
     if (saved != NT_OK) return nt__session_fail(session, saved);
     if (status == NT_OK) status = report_test(session);

@@ -271,11 +271,38 @@ static nt_status check_split(const nt__split *split, const nt__split *first) {
     return status == NT_OK ? compare_fields(split, first) : status;
 }
 
+/* How many fields of all splits hold the array. */
+static size_t uses_of(const nt_data *data, const nt_array *array) {
+    size_t uses = 0;
+    for (size_t s = 0; s < data->count; s++)
+        for (size_t f = 0; f < data->splits[s]->field_count; f++) uses += data->splits[s]->fields[f].array == array;
+    return uses;
+}
+
+/* Each field frees its own reference. What is missing is made up for, so that the error frees nothing twice. */
+static nt_status check_references(nt_data *data, const nt__split *split) {
+    for (size_t f = 0; f < split->field_count; f++) {
+        nt_array *array = split->fields[f].array;
+        size_t uses = uses_of(data, array);
+        if (uses <= array->references) continue;
+        size_t held = array->references;
+        array->references = uses;
+        return nt__fail(NT_INVALID,
+                        "the array of field '%s' of split '%s' is given to %zu fields and has %zu references: give "
+                        "nt_array_retain(array) to all but one",
+                        split->fields[f].name, split->name, uses, held);
+    }
+    return NT_OK;
+}
+
 nt_status nt__data_check(nt_data *data) {
     nt_status status = nt_data_status(data);
     if (status == NT_OK && data->count == 0)
         status = nt__fail(NT_INVALID, "no split was declared: nt_split(data, \"train\", .batch = ...) declares one");
-    for (size_t i = 0; status == NT_OK && i < data->count; i++) status = check_split(data->splits[i], data->splits[0]);
+    for (size_t i = 0; status == NT_OK && i < data->count; i++) {
+        status = check_references(data, data->splits[i]);
+        if (status == NT_OK) status = check_split(data->splits[i], data->splits[0]);
+    }
     return status;
 }
 

@@ -21,6 +21,7 @@ struct nt_model {
     bool learning;
     char path[MAX_PATH]; /* the scopes, each with its dot */
     size_t scope_ends[MAX_SCOPES];
+    nt_site scope_sites[MAX_SCOPES]; /* where each was entered */
     int scopes;
 };
 
@@ -53,8 +54,11 @@ void nt__model_begin(nt_model *model, const nt_tensor *values) {
 
 /* ---- scopes ----------------------------------------------------------------------------------------------------- */
 
+/* Names end up in paths, messages and files of others: text, without dots, spaces, quotes and control characters. */
 static bool plain_name(const char *name) {
-    return *name && !strpbrk(name, ". \t\n\"\\");
+    bool plain = *name && nt__is_utf8(name, strlen(name));
+    for (const char *c = name; plain && *c; c++) plain = (unsigned char)*c > ' ' && *c != 127 && !strchr(".\"\\", *c);
+    return plain;
 }
 
 /* Appends a name to the path; false after keeping an error. */
@@ -84,13 +88,25 @@ bool nt_scope_enter(nt_model *m, nt_site site, const char *format, ...) {
     }
     size_t end = strlen(m->path);
     if (!extend_path(m, site, "scope", name, ".")) return false;
+    m->scope_sites[m->scopes] = site;
     m->scope_ends[m->scopes++] = end;
     return true;
 }
 
 bool nt_scope_leave(nt_model *m) {
-    m->path[m->scope_ends[--m->scopes]] = 0;
+    if (m->scopes > 0)
+        m->path[m->scope_ends[--m->scopes]] = 0;
+    else
+        nt__trace_fail((nt_site){0}, "scope", "nt_scope_leave without nt_scope_enter; NT_SCOPE does both");
     return false;
+}
+
+void nt__model_end(nt_model *m) {
+    if (m->scopes == 0) return;
+    nt__trace_fail(
+        m->scope_sites[m->scopes - 1], "scope",
+        "'%.*s' was entered and never left: leave the body of NT_SCOPE at its end only, not by return or break",
+        (int)strlen(m->path) - 1, m->path);
 }
 
 /* ---- parameters ------------------------------------------------------------------------------------------------- */

@@ -26,6 +26,9 @@ const nt__leaf *nt__model_leaves(const nt_model *model, size_t *count);
  * learned (the first trace). */
 void nt__model_begin(nt_model *model, const nt_tensor *values);
 
+/* Ends what nt__model_begin started: a scope that is still open is an error of the trace. */
+void nt__model_end(nt_model *model);
+
 /* Draws the initial value of a leaf into `out` (its type's bytes) under the key of its path. Draws have the resolution
  * of f32 whatever the type. */
 nt_status nt__leaf_draw(const nt__leaf *leaf, nt__key seed, void *out);

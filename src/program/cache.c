@@ -10,7 +10,7 @@ static struct {
     pthread_mutex_t lock;
     nt__entry **entries;
     size_t count, capacity;
-    nt_cache_report_t *reports;
+    nt_cache_report_t **reports; /* in the arena: a report keeps its address */
     size_t report_count, report_capacity;
     nt__arena arena; /* texts of the reports */
     nt_cache_stats_t stats;
@@ -69,7 +69,9 @@ static nt_status compile_entry(const nt__program *program, nt__entry **out) {
 }
 
 /* Everything about a miss that can fail. What moved comes last, because finding it remembers the program. */
-static bool make_report(const nt__program *program, double seconds, nt_cache_report_t *report, char **notice) {
+static bool make_report(const nt__program *program, double seconds, nt_cache_report_t **out, char **notice) {
+    nt_cache_report_t *report;
+    if (!(report = *out = nt__arena_alloc(&cache.arena, 1, sizeof *report))) return false;
     *report = (nt_cache_report_t){.program = nt__arena_strdup(&cache.arena, program->role),
                                   .experiment = nt__arena_strdup(&cache.arena, program->experiment),
                                   .seconds = seconds};
@@ -86,7 +88,7 @@ static bool make_report(const nt__program *program, double seconds, nt_cache_rep
 
 /* Compiles and counts, or does neither. *notice: a line for a person, or NULL. */
 static nt_status miss(const nt__program *program, nt__entry **out, char **notice) {
-    nt_cache_report_t report;
+    nt_cache_report_t *report;
     double start = nt__seconds();
     nt_status status = compile_entry(program, out);
     if (status != NT_OK) return status;
@@ -97,7 +99,7 @@ static nt_status miss(const nt__program *program, nt__entry **out, char **notice
     cache.entries[cache.count++] = *out;
     cache.reports[cache.report_count++] = report;
     cache.stats.misses++;
-    cache.stats.compile_seconds += report.seconds;
+    cache.stats.compile_seconds += report->seconds;
     return NT_OK;
 }
 
@@ -148,7 +150,7 @@ nt_cache_stats_t nt_cache_stats(void) {
 
 const nt_cache_report_t *nt_cache_report(size_t index) {
     pthread_mutex_lock(&cache.lock);
-    const nt_cache_report_t *found = index < cache.report_count ? &cache.reports[index] : NULL;
+    const nt_cache_report_t *found = index < cache.report_count ? cache.reports[index] : NULL;
     pthread_mutex_unlock(&cache.lock);
     return found;
 }

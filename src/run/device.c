@@ -1,4 +1,5 @@
 /* What lives on the device as long as the handle, and the binding of a program's arguments to it. */
+#include <math.h>
 #include <string.h>
 
 #include "run/run_internal.h"
@@ -37,14 +38,25 @@ static nt_status upload_parameters(nt_run *run, size_t g) {
     return status;
 }
 
+/* A rate that is finite as a double may be 0 or infinite in the parameters' type. */
+static nt_status check_rate(const nt_run *run, const nt__group *group) {
+    double element = 0;
+    nt__element_set(group->dtype, &element, run->settings.learning_rate);
+    double value = nt__element_get(group->dtype, &element);
+    if (value != 0 && isfinite(value)) return NT_OK;
+    return nt__fail(NT_INVALID, "learning_rate %g is %g in %s, the type of the parameters of group '%s'; give another",
+                    run->settings.learning_rate, value, nt_dtype_name(group->dtype), group->name);
+}
+
 /* What only training needs of a group: accumulator, state of the rule, rate. */
 static nt_status upload_optimizer(nt_run *run, size_t g) {
     const nt__group *group = &run->layout.groups[g];
+    nt_status status = check_rate(run, group);
+    if (status != NT_OK) return status;
     const char *accumulator = nt__arena_sprintf(&run->arena, "accumulator.%s", group->name);
     const char *rate = nt__arena_sprintf(&run->arena, "learning_rate.%s", group->name);
     if (!accumulator || !rate) return NT_OUT_OF_MEMORY;
-    nt_status status =
-        upload_filled(run, accumulator, NT__ACCUMULATOR, nt__group_type(group), 0, &run->accumulators[g]);
+    status = upload_filled(run, accumulator, NT__ACCUMULATOR, nt__group_type(group), 0, &run->accumulators[g]);
     if (status == NT_OK)
         status = upload_filled(run, rate, NT__SCALAR, (nt__type){group->dtype, {0}}, run->settings.learning_rate,
                                &run->rates[g]);

@@ -40,8 +40,12 @@ static nt_status call_metrics(evaluation *ev, nt__staged *staged) {
     nt_array real = *ev->outputs;
     real.bytes = real.bytes / (size_t)real.shape.dims[0] * (size_t)staged->rows;
     real.shape.dims[0] = staged->rows;
+    nt__fail_nothing();
     run->experiment->hooks.metrics(run->fields, run->results, &real, staged->host);
+    /* A call of ours that failed inside the hook made a wrong value: a count of -1, an operation outside a trace. */
+    nt_status failed = nt_error_status();
     status = nt__host_batch_status(staged->host);
+    if (status == NT_OK) status = failed;
     return status == NT_OK ? NT_OK : nt__fail_in(status, "metrics of %s", run->experiment->name);
 }
 
@@ -120,12 +124,15 @@ nt_status nt__evaluate_split(nt_run *run, const nt__split *split, bool inside) {
 }
 
 nt_status nt_evaluate(nt_run *run, const char *split_name, nt_results *out) {
-    if (!run) return nt__fail(NT_INVALID, "nt_evaluate: the run is NULL");
+    nt_status idle = nt__check_idle(run, "nt_evaluate");
+    if (idle != NT_OK) return idle;
     const nt__split *split = nt__data_split_find(run->data, split_name ? split_name : "test");
     if (!split)
         return nt__fail(NT_NOT_FOUND, "experiment '%s' has no split '%s'; its splits are: %s", run->experiment->name,
                         split_name ? split_name : "test", nt__data_split_names(run->data));
+    run->busy = true;
     nt_status status = nt__evaluate_split(run, split, false);
+    run->busy = false;
     if (status == NT_OK && out) out->values = nt__result_values(run, &out->count);
     return status;
 }

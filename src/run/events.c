@@ -66,8 +66,8 @@ enum { MOST_VALUES = 64 };
 
 nt_status nt__log_values(nt_run *run, const char *context, int64_t step, int64_t epoch, const nt_value *values,
                          size_t count) {
-    nt__log_value few[MOST_VALUES], *all = count <= MOST_VALUES ? few : nt__alloc(count, sizeof *all);
     if (!run->log || count == 0) return NT_OK;
+    nt__log_value few[MOST_VALUES], *all = count <= MOST_VALUES ? few : nt__alloc(count, sizeof *all);
     if (!all) return NT_OUT_OF_MEMORY;
     for (size_t i = 0; i < count; i++) all[i] = (nt__log_value){values[i].name, NULL, values[i].value};
     nt_status status = nt__log_line(run->log, "metrics", context, step, epoch, all, count);

@@ -164,6 +164,10 @@ nt_status nt_run_new(const nt_experiment *experiment, const void *fields, const 
 
 void nt_run_free(nt_run *run) {
     if (!run) return;
+    if (run->busy) {
+        nt__notice("nt_run_free: run '%s' is training or evaluating and is not freed", run->experiment->name);
+        return;
+    }
     nt__log_close(run->log);
     nt__device_free(run);
     nt__program_free(run->gradient);
@@ -183,6 +187,14 @@ void nt_run_free(nt_run *run) {
 nt_status nt_shutdown(void) {
     if (nt__engine_counts_now().all_buffers.live_count == 0) nt_cache_reset();
     return nt__engine_close();
+}
+
+nt_status nt__check_idle(const nt_run *run, const char *call) {
+    if (!run) return nt__fail(NT_INVALID, "%s: the run is NULL", call);
+    if (!run->busy) return NT_OK;
+    return nt__fail(NT_INVALID,
+                    "%s: run '%s' is training or evaluating; its hooks and listener cannot start that again", call,
+                    run->experiment->name);
 }
 
 /* ---- what a handle says of itself ------------------------------------------------------------------------------- */

@@ -77,10 +77,14 @@ struct nt_run {
     nt__buffer outputs;
 
     int64_t step, epoch;
+    bool busy; /* training or evaluating: hooks and listeners must not start that again */
     nt__log *log;
     nt_metrics *results;
     nt_value *result_values;
 };
+
+/* Error when the run is busy. */
+nt_status nt__check_idle(const nt_run *run, const char *call);
 
 /* settings.c: options, else fields, else defaults; checked. */
 nt_status nt__settings_resolve(nt_run *run, const nt_run_options *options);

@@ -13,10 +13,19 @@ static const nt_field_info *numeric_field(const nt_run *run, const char *name) {
     return field && field->type != NT_FIELD_STRING ? field : NULL;
 }
 
-static int64_t integer(const nt_run *run, const char *name, nt_maybe_int option, int64_t otherwise) {
-    if (option.given) return option.value;
-    const nt_field_info *field = numeric_field(run, name);
-    return field ? (int64_t)nt__field_number(field, run->fields) : otherwise;
+/* Fields of an integer type are read as they are; one of a floating type must hold a whole number that fits. */
+static nt_status integer(const nt_run *run, const char *name, nt_maybe_int option, int64_t otherwise, int64_t *out) {
+    const nt_field_info *field = option.given ? NULL : numeric_field(run, name);
+    *out = option.given ? option.value : otherwise;
+    if (!field) return NT_OK;
+    double value = nt__field_number(field, run->fields);
+    if (field->type == NT_FIELD_INT64)
+        memcpy(out, (const char *)run->fields + field->offset, sizeof *out);
+    else if (value == floor(value) && fabs(value) < 0x1p53)
+        *out = (int64_t)value;
+    else
+        return nt__fail(NT_INVALID, "field %s is %g; it must be a whole number below 2^53", name, value);
+    return NT_OK;
 }
 
 static double real(const nt_run *run, const char *name, nt_maybe_double option, double otherwise) {
@@ -54,11 +63,12 @@ static nt_status check(const nt__settings *s) {
 nt_status nt__settings_resolve(nt_run *run, const nt_run_options *options) {
     const nt_hooks *hooks = &run->experiment->hooks;
     nt__settings *s = &run->settings;
+    nt_status status = NT_OK;
     s->run_dir = folder(run, options->run_dir);
-    s->seed = integer(run, "seed", options->seed, 42);
-    s->max_epochs = integer(run, "max_epochs", options->max_epochs, 1);
-    s->max_steps = integer(run, "max_steps", options->max_steps, no_limit);
-    s->accum = integer(run, "accum", options->accum, 1);
+    if (status == NT_OK) status = integer(run, "seed", options->seed, 42, &s->seed);
+    if (status == NT_OK) status = integer(run, "max_epochs", options->max_epochs, 1, &s->max_epochs);
+    if (status == NT_OK) status = integer(run, "max_steps", options->max_steps, no_limit, &s->max_steps);
+    if (status == NT_OK) status = integer(run, "accum", options->accum, 1, &s->accum);
     s->gradient_clip_norm = real(run, "gradient_clip_norm", options->gradient_clip_norm, 0);
     s->learning_rate = options->learning_rate.given ? options->learning_rate.value
                        : hooks->learning_rate       ? hooks->learning_rate(run->fields)
@@ -66,6 +76,7 @@ nt_status nt__settings_resolve(nt_run *run, const nt_run_options *options) {
     s->no_log = options->no_log;
     s->quiet = options->quiet;
     run->rule = nt__rule_resolve(hooks->optimizer ? hooks->optimizer(run->fields) : (nt_rule){0});
-    nt_status status = s->run_dir ? check(s) : NT_OUT_OF_MEMORY;
+    if (!s->run_dir) return NT_OUT_OF_MEMORY;
+    if (status == NT_OK) status = check(s);
     return status == NT_OK ? nt__rule_check(&run->rule) : status;
 }

@@ -84,6 +84,7 @@ static void end(tracing *t) {
 
 static void call_forward(tracing *t) {
     t->outputs = t->run->experiment->hooks.forward(t->run->view, t->run->model, &t->run->batch);
+    nt__model_end(t->run->model);
 }
 
 static nt_tensor call_loss(tracing *t) {
@@ -333,7 +334,8 @@ static nt_status trace_loss(nt_run *run, int64_t rows, nt__program **out) {
     nt__port port = {.name = "val_loss", .purpose = NT__OUTPUT};
     const char *text = nt__arena_sprintf(&t.arena, "%lld", (long long)rows);
     nt__part part = {"rows", text ? text : ""};
-    status = finish(&t, "metrics", &result, &port, 1, &part, 1, out);
+    status = check_claims(&t);
+    if (status == NT_OK) status = finish(&t, "metrics", &result, &port, 1, &part, 1, out);
     end(&t);
     return status;
 }

@@ -194,20 +194,27 @@ static nt_status bind_results(loop *l, nt__arena *arena) {
     return NT_OK;
 }
 
+static int64_t steps_in_all(const nt_run *run) {
+    int64_t steps, an_epoch = nt__split_batches(run->train) / run->settings.accum;
+    bool too_many = __builtin_mul_overflow(an_epoch, run->settings.max_epochs, &steps);
+    return too_many || run->settings.max_steps < steps ? run->settings.max_steps : steps;
+}
+
 nt_status nt_train(nt_run *run) {
-    if (!run) return nt__fail(NT_INVALID, "nt_train: the run is NULL");
+    nt_status status = nt__check_idle(run, "nt_train");
+    if (status != NT_OK) return status;
     if (!run->train)
         return nt__fail(NT_INVALID,
                         "experiment '%s' has no split 'train' (its splits: %s), so this handle only evaluates",
                         run->experiment->name, nt__data_split_names(run->data));
     nt__arena arena = {0};
-    int64_t steps_an_epoch = nt__split_batches(run->train) / run->settings.accum;
-    loop l = {.run = run, .started = nt__seconds(), .steps_in_all = steps_an_epoch * run->settings.max_epochs};
-    if (run->settings.max_steps < l.steps_in_all) l.steps_in_all = run->settings.max_steps;
-    nt_status status = bind_results(&l, &arena);
+    loop l = {.run = run, .started = nt__seconds(), .steps_in_all = steps_in_all(run)};
+    status = bind_results(&l, &arena);
     if (status == NT_OK) status = nt__log_begin(run);
+    run->busy = true;
     while (status == NT_OK && run->epoch < run->settings.max_epochs && !steps_are_done(run) && !nt__stop_requested())
         status = epoch(&l);
+    run->busy = false;
     if (status == NT_OK && nt__stop_requested())
         status = nt__fail(NT_INTERRUPTED, "stopped as asked at step %lld of epoch %lld", (long long)run->step,
                           (long long)run->epoch);

@@ -8,6 +8,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <errno.h>
+#include <unistd.h>
+#include <sys/wait.h>
 #include <sys/stat.h>
 
 nt__plugin nt__loaded;
@@ -261,9 +264,33 @@ static nt_status check_slots(void) {
     return NT_OK;
 }
 
+/* An unknown name in XLA_FLAGS makes the engine end the process at its first use: a child process tries them. */
+static nt_status try_flags(void) {
+    const char *flags = getenv("XLA_FLAGS");
+    const needed_slot called[] = {SLOT(PJRT_Plugin_Initialize), SLOT(PJRT_Client_Create)};
+    if (!flags || !*flags || !has_slot(nt__loaded.api, &called[0]) || !has_slot(nt__loaded.api, &called[1]))
+        return NT_OK;
+    pid_t child = fork();
+    if (child < 0) return nt__fail(NT_ENGINE, "cannot start a process that tries XLA_FLAGS: %s", strerror(errno));
+    if (child == 0) {
+        PJRT_Plugin_Initialize_Args start = {.struct_size = PJRT_Plugin_Initialize_Args_STRUCT_SIZE};
+        PJRT_Client_Create_Args create = {.struct_size = PJRT_Client_Create_Args_STRUCT_SIZE};
+        nt__loaded.api->PJRT_Plugin_Initialize(&start);
+        nt__loaded.api->PJRT_Client_Create(&create);
+        _exit(0);
+    }
+    int how = 0;
+    while (waitpid(child, &how, 0) < 0 && errno == EINTR) continue;
+    if (WIFEXITED(how) && WEXITSTATUS(how) == 0) return NT_OK;
+    return nt__fail(NT_INVALID,
+                    "the engine ends the process on XLA_FLAGS='%s' (its own words stand above): correct or unset it",
+                    flags);
+}
+
 static nt_status initialise(void) {
     NT__ARGS(PJRT_Plugin_Initialize, args, .extension_start = NULL);
-    nt_status status = NT__CALL(PJRT_Plugin_Initialize, &args);
+    nt_status status = try_flags();
+    if (status == NT_OK) status = NT__CALL(PJRT_Plugin_Initialize, &args);
     if (status == NT_OK) status = check_slots();
     if (status == NT_OK) return NT_OK;
     status = nt__fail_in(status, "initialising the plugin '%s'", nt__loaded.path);

@@ -47,10 +47,24 @@ static void a_plugin_that_is_not_there_is_a_failure(void **state) {
     assert_string_equal(e->out, "");
 }
 
+/* The engine would end the process. */
+static void unknown_engine_flags_are_refused(void **state) {
+    (void)state;
+    setenv("XLA_FLAGS", "--no_such_flag", 1);
+    const ended *e = nitro("devices");
+    assert_int_equal(e->code, 1);
+    assert_has(e->err, "nitro: ", "XLA_FLAGS='--no_such_flag'", "correct or unset it");
+    setenv("XLA_FLAGS", "--xla_cpu_enable_fast_math=false", 1);
+    e = nitro("devices");
+    unsetenv("XLA_FLAGS");
+    assert_int_equal(e->code, 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_engine_is_described),
         cmocka_unit_test(a_plugin_that_is_not_there_is_a_failure),
+        cmocka_unit_test(unknown_engine_flags_are_refused),
     };
     return cmocka_run_group_tests_name("devices", tests, command_make, scratch_remove);
 }

@@ -169,6 +169,27 @@ static void one_interrupt_ends_at_the_next_step(void **state) {
     nt__free(log);
 }
 
+/* A reader that goes away does not end the run, and what was learned before is kept beside. */
+static void a_closed_pipe_does_not_end_the_run(void **state) {
+    (void)state;
+    run("train", example, "--max-steps=2", "--run-dir", "piped", "--quiet");
+    char *before = contents("piped/parameters.safetensors"), command[4 * SCRATCH_PATH];
+    snprintf(
+        command, sizeof command,
+        "cd '%s' && { '%s' train '%s' --max-epochs=2 --max-steps=600 --run-dir=piped --quiet; echo $? >code; } | true",
+        scratch_folder, nitro, example);
+    assert_int_equal(system(command), 0);
+    char *log = contents("piped/metrics.jsonl"), *kept = contents("piped/parameters.safetensors.previous");
+    assert_non_null(strstr(log, "\"step\":600"));
+    assert_memory_equal(before, kept, 64);
+    char *code = contents("code");
+    assert_string_equal(code, "1\n"); /* the output was lost, and that is said */
+    nt__free(before);
+    nt__free(log);
+    nt__free(kept);
+    nt__free(code);
+}
+
 static int set_up(void **state) {
     snprintf(nitro, sizeof nitro, "%s/nitro", getenv("NITRO_BUILD"));
     snprintf(example, sizeof example, "%s/../examples/fashion.c", getenv("NT_TESTS"));
@@ -180,6 +201,7 @@ int main(void) {
         cmocka_unit_test(the_example_reaches_its_accuracy),
         cmocka_unit_test(max_steps_and_run_dir),
         cmocka_unit_test(one_interrupt_ends_at_the_next_step),
+        cmocka_unit_test(a_closed_pipe_does_not_end_the_run),
     };
     return cmocka_run_group_tests(tests, set_up, scratch_remove);
 }

@@ -51,6 +51,10 @@ static void settings_are_checked(void **state) {
     o = quiet_options(NULL);
     o.seed = (nt_maybe_int){true, -1};
     refuse(toy(), &e, o, "seed is -1");
+    o = quiet_options(NULL);
+    o.learning_rate = (nt_maybe_double){true, 1e-300};
+    refuse(toy(), &e, o, "learning_rate 1e-300 is 0 in f32");
+    o = quiet_options(NULL);
     assert_int_equal(nt_run_new(NULL, &e, &o, (nt_run *[]){NULL}), NT_INVALID);
 }
 
@@ -91,6 +95,17 @@ static nt_tensor wide_loss(const void *view, nt_tensor outputs, nt_batch *batch)
     return outputs;
 }
 
+static nt_tensor leaves_early(const void *view, nt_model *m, nt_batch *batch) {
+    (void)view;
+    NT_SCOPE(m, "block") return nt_dense(m, "d", nt_field(batch, "x"), 2);
+    return nt_field(batch, "x");
+}
+
+static nt_rule odd_rule(const void *e) {
+    (void)e;
+    return nt_adam(.beta1 = 1.5);
+}
+
 static void hooks_are_checked(void **state) {
     (void)state;
     Toy e = Toy_defaults();
@@ -114,6 +129,10 @@ static void hooks_are_checked(void **state) {
     assert_non_null(strstr(nt_error_message(), "in mistyped_field"));
     toy()->hooks.forward = twice;
     refuse(&changed, &e, o, "'d.weight' was declared at ");
+    toy()->hooks.forward = leaves_early;
+    refuse(&changed, &e, o, "scope: 'block' was entered and never left");
+    toy()->hooks.optimizer = odd_rule;
+    refuse(&changed, &e, o, "beta1 of rule Adam is 1.5; it must be between 0 and 1");
     toy()->hooks.forward = keeps_a_tensor;
     refuse(&changed, &e, o, "the tensor belongs to an earlier trace");
 }
@@ -134,6 +153,33 @@ static nt_status short_last_batch(const void *fields, nt_data *data) {
     return NT_OK;
 }
 
+static nt_status no_split(const void *e, nt_data *data) {
+    (void)e;
+    return nt_data_status(data);
+}
+
+static nt_status silent_failure(const void *e, nt_data *data) {
+    (void)e;
+    (void)data;
+    return NT_IO;
+}
+
+static nt_status one_reference(const void *fields, nt_data *data) {
+    const Toy *e = fields;
+    nt_array *points = toy_points(e->rows, false);
+    nt_split(data, "train", .batch = 16);
+    nt_split_field(data, "train", "x", points);
+    return nt_split_field(data, "train", "label", points);
+}
+
+static nt_status bad_label_in_val(const void *fields, nt_data *data) {
+    Toy e = *(const Toy *)fields;
+    nt_split(data, "val", .batch = 16);
+    nt_split_field(data, "val", "x", toy_points(e.val_rows, false));
+    nt_split_field(data, "val", "label", toy_labels(e.val_rows, 9));
+    return NT_OK;
+}
+
 static void data_is_checked(void **state) {
     (void)state;
     Toy e = Toy_defaults();
@@ -146,6 +192,16 @@ static void data_is_checked(void **state) {
     refuse(&changed, &e, o, "/nowhere");
     toy()->hooks.build_data = short_last_batch;
     refuse(&changed, &e, o, "split 'train' has 128 rows and batches of 48, so its last batch is short");
+    toy()->hooks.build_data = no_split;
+    refuse(&changed, &e, o, "no split was declared");
+    nt__fail(NT_IO, "an older failure");
+    toy()->hooks.build_data = silent_failure;
+    refuse(&changed, &e, o, "build_data of Toy: the hook returned 'input or output'");
+    toy()->hooks.build_data = one_reference;
+    refuse(&changed, &e, o, "is given to 2 fields and has 1 references: give nt_array_retain");
+    toy()->hooks.build_data = bad_label_in_val;
+    changed.hooks.metrics = NULL;
+    refuse(&changed, &e, o, "row 5"); /* also without a split to train on */
     e.bad_label = 7;
     refuse(toy(), &e, o, "row 5");
     assert_non_null(strstr(nt_error_message(), "7"));

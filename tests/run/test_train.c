@@ -233,6 +233,42 @@ static void max_steps_ends_the_run(void **state) {
     }
 }
 
+/* What a listener tries while the run is at work. */
+static void meddle(const nt_event *event, void *context) {
+    nt_run **run = context;
+    if (event->kind != NT_EVENT_STEP || event->step != 3) return;
+    assert_fails(nt_train(*run), NT_INVALID, "nt_train: run 'Toy' is training or evaluating");
+    assert_fails(nt_evaluate(*run, "val", NULL), NT_INVALID, "nt_evaluate: run 'Toy' is training or evaluating");
+    nt_run_free(*run);
+}
+
+static void a_listener_cannot_start_the_run_again(void **state) {
+    (void)state;
+    nt_run *run;
+    Toy e = Toy_defaults();
+    nt_run_options options = quiet_options(NULL);
+    options.on_event = meddle;
+    options.event_context = &run;
+    nt_notice_function before = nt_set_notice(NULL, NULL);
+    assert_ok(nt_run_new(Toy_experiment(), &e, &options, &run));
+    assert_ok(nt_train(run));
+    nt_set_notice(before, NULL);
+    assert_int_equal(nt_run_step(run), 8);
+    nt_run_free(run);
+}
+
+static void huge_numbers_of_epochs_do_not_overflow(void **state) {
+    (void)state;
+    Toy e = Toy_defaults();
+    nt_run_options options = quiet_options(NULL);
+    options.max_epochs = (nt_maybe_int){true, INT64_MAX};
+    options.max_steps = (nt_maybe_int){true, 2};
+    nt_run *run = make(&e, options);
+    assert_ok(nt_train(run));
+    assert_int_equal(nt_run_step(run), 2);
+    nt_run_free(run);
+}
+
 /* ---- the log: G3, J3 -------------------------------------------------------------------------------------------- */
 
 static void the_log_has_a_line_a_step(void **state) {
@@ -309,6 +345,8 @@ int main(void) {
         cmocka_unit_test(a_nan_stops_the_run),
         cmocka_unit_test(a_stop_request_ends_at_the_next_step),
         cmocka_unit_test(max_steps_ends_the_run),
+        cmocka_unit_test(a_listener_cannot_start_the_run_again),
+        cmocka_unit_test(huge_numbers_of_epochs_do_not_overflow),
         cmocka_unit_test_setup_teardown(the_log_has_a_line_a_step, scratch_make, scratch_remove),
         cmocka_unit_test_setup_teardown(parameters_survive_a_file, scratch_make, scratch_remove),
     };
