@@ -149,7 +149,8 @@ void nt__rule_print(const nt_rule *rule, nt__text *out) {
 
 nt__type nt__state_type(const nt__state *state, const nt__group *group) {
     nt_dtype dtype = state->counts ? NT_I32 : arithmetic_type(group->dtype);
-    return (nt__type){dtype, state->scalar ? (nt_shape){0} : nt_dims(group->length)};
+    if (state->scalar) return (nt__type){dtype, {0}};
+    return (nt__type){dtype, nt_dims(group->length)};
 }
 
 double nt__state_start(const nt__state *state, const nt_rule *rule) {

@@ -117,7 +117,7 @@ nt_status nt__program_ready(nt__program *program) {
     pthread_mutex_lock(&cache.lock);
     nt__entry *entry = find_entry(program->key);
     nt_status status = entry ? hit(program) : miss(program, &entry, &notice);
-    if (status == NT_OK) {
+    if (status == NT_OK && entry) {
         entry->references++;
         program->entry = entry;
     }

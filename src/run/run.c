@@ -7,7 +7,8 @@
 
 static nt_status check_train_split(const nt_run *run) {
     const nt__split *train = run->train;
-    int64_t batches = nt__split_batches(train), accum = run->settings.accum, below = batches / accum * accum;
+    int64_t batches = nt__split_batches(train), accum = run->settings.accum, below = batches / accum * accum,
+            above = below + accum;
     if (!run->experiment->hooks.loss)
         return nt__fail(NT_INVALID, "%s: experiment '%s' has a split 'train' but no loss hook; add .loss to NT_DEFINE",
                         run->experiment->file, run->experiment->name);
@@ -22,7 +23,7 @@ static nt_status check_train_split(const nt_run *run) {
         NT_INVALID,
         "split 'train' has %lld batches, which accum %lld does not divide: a step never spans two epochs. The nearest "
         "numbers of batches that work are %lld and %lld",
-        (long long)batches, (long long)accum, (long long)below, (long long)(below + accum));
+        (long long)batches, (long long)accum, (long long)below, (long long)above);
 }
 
 /* The fields of a batch, from the split that training uses, else from the first one. */

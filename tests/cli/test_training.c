@@ -6,6 +6,7 @@
 #include <cmocka.h>
 #include <fcntl.h>
 #include <jansson.h>
+#include <math.h>
 #include <signal.h>
 #include <sys/wait.h>
 
@@ -37,9 +38,10 @@ static int finish(pid_t child) {
 }
 
 static char *contents(const char *name) {
-    char *text;
+    char *text = NULL;
     size_t length;
     if (nt__read_file(scratch(name), &text, &length) != NT_OK) fail_msg("%s", nt_error_message());
+    assert_non_null(text);
     return text;
 }
 
@@ -55,7 +57,7 @@ static void run_at(const char *const *words, int line) {
 static double number_after(const char *text, const char *label) {
     const char *at = strstr(text, label);
     if (!at) fail_msg("'%s' is not in:\n%s", label, text);
-    return strtod(at + strlen(label), NULL);
+    return at ? strtod(at + strlen(label), NULL) : NAN;
 }
 
 static json_int_t counter(json_t *root, const char *first, const char *second, const char *third) {

@@ -14,7 +14,10 @@ enum { COLUMNS = 3 };
 static inline nt_array *made_grid(int64_t rows) {
     nt_array *array = nt_array_new(NT_I32, nt_dims(rows, COLUMNS));
     assert_non_null(array);
-    for (int64_t i = 0; i < rows * COLUMNS; i++) nt_array_set(array, i, (double)(10 * (i / COLUMNS) + i % COLUMNS));
+    for (int64_t i = 0; i < rows * COLUMNS; i++) {
+        int64_t value = 10 * (i / COLUMNS) + i % COLUMNS;
+        nt_array_set(array, i, (double)value);
+    }
     return array;
 }
 

@@ -45,18 +45,19 @@ static inline void stepper_result(stepper *s, size_t group, int what, nt_tensor 
 
 static inline void stepper_update(stepper *s, size_t group, nt_tensor gradient) {
     const nt_rule *rule = &s->rules[group];
+    assert_non_null(rule->kind);
     nt_tensor states[NT__MAX_STATES], next[NT__MAX_STATES];
     nt__type type = nt__group_type(&s->groups[group]);
     nt_tensor x = stepper_input(s, group, PARAMETERS, type, 0);
     nt_tensor eta = stepper_input(s, group, RATE, (nt__type){type.dtype, {0}}, 0);
-    for (int i = 0; i < rule->kind->state_count; i++) {
+    for (int i = 0; rule->kind && i < rule->kind->state_count; i++) {
         const nt__state *state = &rule->kind->states[i];
         states[i] =
             stepper_input(s, group, STATE + i, nt__state_type(state, &s->groups[group]), nt__state_start(state, rule));
     }
     stepper_result(s, group, PARAMETERS, nt__rule_apply(rule, x, gradient, eta, states, next));
     stepper_result(s, group, CLIPPED, gradient);
-    for (int i = 0; i < rule->kind->state_count; i++) stepper_result(s, group, STATE + i, next[i]);
+    for (int i = 0; rule->kind && i < rule->kind->state_count; i++) stepper_result(s, group, STATE + i, next[i]);
 }
 
 /* The groups and rules of `s` are set. What is traced is the optimizer program of a run. */

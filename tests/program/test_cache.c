@@ -131,7 +131,7 @@ static void assert_counts(uint64_t misses, uint64_t hits, uint64_t entries) {
 static const char *moved(size_t index) {
     const nt_cache_report_t *report = nt_cache_report(index);
     if (!report) fail_msg("no report %zu", index);
-    return report->moved;
+    return report ? report->moved : "";
 }
 
 /* "FILE:LINE in FUNCTION: rest", with this file's name as the compiler knows it. */

@@ -285,7 +285,8 @@ static void the_log_has_a_line_a_step(void **state) {
     snprintf(path, sizeof path, "%s/metrics.jsonl", nt_run_dir(run));
     assert_ok(nt__read_file(path, &text, &length));
     int lines = 0, train = 0, validate = 0, waiting = 0;
-    for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n"), lines++) {
+    char *rest = NULL;
+    for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest), lines++) {
         train += strstr(line, "\"context\":\"train\"") != NULL;
         validate += strstr(line, "\"context\":\"validate\"") && strstr(line, "\"accuracy\":");
         waiting += strstr(line, "\"data_wait_frac\":") != NULL;

@@ -269,7 +269,9 @@ static void small_table(void **state) {
 
 static void missing_slot(void **state) {
     (void)state;
-    assert_slot_is_missed(strchr(getenv("NITRO_FAKE"), '=') + 1);
+    const char *setting = getenv("NITRO_FAKE"), *slot = setting ? strchr(setting, '=') : NULL;
+    assert_non_null(slot);
+    assert_slot_is_missed(slot ? slot + 1 : "");
 }
 
 /* Errors cannot be read, so there is no better message. */
