@@ -9,6 +9,10 @@
  *     ... the hooks ...
  *     NT_DEFINE(Fashion, FASHION, .build_data = build_data, .forward = forward, .loss = loss)
  *
+ * Types of fields: bool, int, int64_t, float, double, and const char * (not for DEVICE). Each has a default and a text
+ * that says what it is. Axis 0 of what forward returns is the sample. build_data, learning_rate and optimizer are
+ * called once when a run is made; forward and loss then, once for each program they are part of.
+ *
  * FIELD (Host): host code only. A traced hook that touches one does not compile, and the compiler's message has the
  * field's name. Changing it compiles nothing. DEVICE: an input of the programs, a tensor in traced hooks. Changing it
  * compiles nothing. GRAPH_CONST: an ordinary C value in traced hooks; it may decide shapes and control flow. Another

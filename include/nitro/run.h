@@ -26,7 +26,7 @@ typedef struct nt_value {
 } nt_value;
 
 typedef enum nt_event_kind {
-    NT_EVENT_SETUP,      /* the run is made; `text` is a table of what was set up */
+    NT_EVENT_SETUP,      /* the run is made; `text` is a line that says what was set up */
     NT_EVENT_STEP,       /* an optimizer step ended and its loss is known */
     NT_EVENT_EVALUATING, /* a batch of an evaluation ended */
     NT_EVENT_EPOCH,      /* an epoch ended: `loss` is its mean, `values` the validation metrics */
@@ -86,6 +86,7 @@ typedef struct nt_results {
     const nt_value *values;
     size_t count;
 } nt_results;
+/* `split` NULL is "test"; `out` may be NULL. */
 nt_status nt_evaluate(nt_run *run, const char *split, nt_results *out);
 /* nt_evaluate of the split val. */
 nt_status nt_validate(nt_run *run, nt_results *out);

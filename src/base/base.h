@@ -102,6 +102,8 @@ typedef struct nt__piece {
 } nt__piece;
 nt_status nt__write_file_pieces(const char *path, const nt__piece *pieces, size_t count);
 bool nt__is_folder(const char *path);
+/* Renames "path" to "path.previous", over an older one: before it is written anew. No file is no failure. */
+nt_status nt__keep_previous(const char *path);
 /* Makes a folder and its parents. */
 nt_status nt__make_folder(const char *path);
 

@@ -177,3 +177,13 @@ nt_status nt__make_folder(const char *path) {
     nt__free(part);
     return status;
 }
+
+nt_status nt__keep_previous(const char *path) {
+    char *previous = nt__sprintf("%s.previous", path);
+    if (!previous) return NT_OUT_OF_MEMORY;
+    bool failed = rename(path, previous) != 0 && errno != ENOENT;
+    nt_status status =
+        failed ? nt__fail(NT_IO, "%s: cannot keep the former file as %s: %s", path, previous, strerror(errno)) : NT_OK;
+    nt__free(previous);
+    return status;
+}

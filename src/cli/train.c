@@ -3,10 +3,6 @@
  */
 #include "cli/cli.h"
 
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
-
 #include "base/base.h"
 
 /* "test" is evaluated when the experiment has one, with the parameters that training ended with. */
@@ -18,20 +14,9 @@ static nt_status report_test(nt__session *session) {
     return status;
 }
 
-/* What an earlier run learned is kept as "<path>.previous", like its log. */
-static nt_status keep_previous(const char *path) {
-    char *previous = nt__sprintf("%s.previous", path);
-    if (!previous) return NT_OUT_OF_MEMORY;
-    bool failed = rename(path, previous) != 0 && errno != ENOENT;
-    nt_status status =
-        failed ? nt__fail(NT_IO, "cannot keep '%s' as '%s': %s", path, previous, strerror(errno)) : NT_OK;
-    nt__free(previous);
-    return status;
-}
-
 static nt_status save_to(nt__session *session, const char *path) {
     nt_status status = nt__make_folder(nt_run_dir(session->run));
-    if (status == NT_OK) status = keep_previous(path);
+    if (status == NT_OK) status = nt__keep_previous(path);
     if (status == NT_OK) status = nt_run_save(session->run, path);
     if (status != NT_OK) return status;
     nt__terminal_line(&session->terminal, "parameters in %s", path);

@@ -17,19 +17,8 @@ struct nt__log {
     char *path;
 };
 
-/* rename() of a file that is not there is no failure. */
-static nt_status keep_previous(const char *path) {
-    char *previous = nt__sprintf("%s.previous", path);
-    if (!previous) return NT_OUT_OF_MEMORY;
-    bool failed = rename(path, previous) != 0 && errno != ENOENT;
-    nt_status status =
-        failed ? nt__fail(NT_IO, "%s: cannot keep the former log as %s: %s", path, previous, strerror(errno)) : NT_OK;
-    nt__free(previous);
-    return status;
-}
-
 nt_status nt__log_open(const char *path, nt__log **out) {
-    nt_status status = keep_previous(path);
+    nt_status status = nt__keep_previous(path);
     nt__log *log = status == NT_OK ? nt__alloc(1, sizeof *log) : NULL;
     *out = NULL;
     if (!log) return status == NT_OK ? NT_OUT_OF_MEMORY : status;

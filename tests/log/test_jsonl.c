@@ -224,7 +224,7 @@ static void a_former_log_that_cannot_be_kept_is_not_overwritten(void **state) {
     scratch_put("taken.jsonl", "old", 3);
     assert_int_equal(mkdir(scratch("taken.jsonl.previous"), 0700), 0);
     const char *path = scratch("taken.jsonl");
-    assert_io_error(nt__log_open(path, &log), path, "cannot keep the former log as ");
+    assert_io_error(nt__log_open(path, &log), path, "cannot keep the former file as ");
     assert_null(log);
     assert_log("taken.jsonl", "old");
 }
