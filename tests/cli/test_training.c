@@ -192,6 +192,23 @@ static void a_closed_pipe_does_not_end_the_run(void **state) {
     nt__free(code);
 }
 
+/* The new file cannot be written, for a folder has its name: the former one stays where it is. */
+static void a_save_that_fails_changes_nothing(void **state) {
+    (void)state;
+    run("train", example, "--max-steps=2", "--run-dir", "kept", "--quiet");
+    assert_int_equal(mkdir(scratch("kept/parameters.safetensors.new"), 0755), 0);
+    char *before = contents("kept/parameters.safetensors");
+    const char *const again[] = {"train", example, "--max-steps=3", "--run-dir", "kept", "--quiet", NULL};
+    assert_int_equal(finish(start(again)), 1);
+    char *after = contents("kept/parameters.safetensors"), *err = contents("err");
+    assert_memory_equal(before, after, 4096);
+    assert_int_equal(access(scratch("kept/parameters.safetensors.previous"), F_OK), -1);
+    assert_non_null(strstr(err, "parameters.safetensors.new"));
+    nt__free(before);
+    nt__free(after);
+    nt__free(err);
+}
+
 static int set_up(void **state) {
     snprintf(nitro, sizeof nitro, "%s/nitro", getenv("NITRO_BUILD"));
     snprintf(example, sizeof example, "%s/../examples/fashion.c", getenv("NT_TESTS"));
@@ -200,10 +217,9 @@ static int set_up(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_example_reaches_its_accuracy),
-        cmocka_unit_test(max_steps_and_run_dir),
-        cmocka_unit_test(one_interrupt_ends_at_the_next_step),
-        cmocka_unit_test(a_closed_pipe_does_not_end_the_run),
+        cmocka_unit_test(the_example_reaches_its_accuracy),    cmocka_unit_test(max_steps_and_run_dir),
+        cmocka_unit_test(one_interrupt_ends_at_the_next_step), cmocka_unit_test(a_closed_pipe_does_not_end_the_run),
+        cmocka_unit_test(a_save_that_fails_changes_nothing),
     };
     return cmocka_run_group_tests(tests, set_up, scratch_remove);
 }
