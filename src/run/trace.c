@@ -204,9 +204,11 @@ nt_status nt__trace_model(nt_run *run) {
 }
 
 /* One accumulator: the scaled gradient, added to what is there unless it is the first of its step. A choice and never a
- * product with 0: a nan must not survive the reset. */
+ * product with 0: a nan must not survive the reset. With accum 1 every micro-batch is the first, and the old
+ * accumulator is only memory to write to. */
 static nt_tensor accumulate(nt_tensor gradient, nt_tensor accumulator, nt_tensor first, int64_t accum) {
-    nt_tensor scaled = accum == 1 ? gradient : nt_mul(gradient, 1.0 / (double)accum);
+    if (accum == 1) return gradient;
+    nt_tensor scaled = nt_mul(gradient, 1.0 / (double)accum);
     return nt_where(first, scaled, nt_add(accumulator, scaled));
 }
 
