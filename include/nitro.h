@@ -9,6 +9,7 @@
 #include "nitro/nn.h"
 #include "nitro/optim.h"
 #include "nitro/data.h"
+#include "nitro/metrics.h"
 #include "nitro/experiment.h"
 #include "nitro/cache.h"
 #include "nitro/run.h"

@@ -11,7 +11,7 @@
  *
  * Types of fields: bool, int, int64_t, float, double, and const char * (not for DEVICE). Each has a default and a text
  * that says what it is. Axis 0 of what forward returns is the sample. build_data, learning_rate and optimizer are
- * called once when a run is made; forward and loss then, once for each program they are part of.
+ * called once when a run is made; forward, loss and the traced metrics then, once for each program they are part of.
  *
  * FIELD (Host): host code only. A traced hook that touches one does not compile, and the compiler's message has the
  * field's name. Changing it compiles nothing. DEVICE: an input of the programs, a tensor in traced hooks. Changing it
@@ -22,6 +22,7 @@
 #define NITRO_EXPERIMENT_H
 
 #include "nitro/data.h"
+#include "nitro/metrics.h"
 #include "nitro/nn.h"
 #include "nitro/optim.h"
 
@@ -50,6 +51,9 @@ typedef struct nt_hooks {
     nt_tensor (*forward)(const void *view, nt_model *m, nt_batch *batch);
     nt_tensor (*loss)(const void *view, nt_tensor outputs, nt_batch *batch);
     void (*metrics)(const void *e, nt_metrics *metrics, const nt_array *outputs, const nt_host_batch *batch);
+    void (*device_metrics)(const void *view, nt_device_metrics *metrics, nt_tensor outputs, nt_batch *batch);
+    void (*host_train_metrics)(const void *e, nt_metrics *metrics, const nt_array *outputs, const nt_host_batch *batch);
+    void (*train_metrics)(const void *view, nt_device_metrics *metrics, nt_tensor outputs, nt_batch *batch);
     double (*learning_rate)(const void *e);
     nt_rule (*optimizer)(const void *e);
 } nt_hooks;
@@ -106,79 +110,100 @@ const nt_experiment *nt_experiment_at(size_t index);
 #define NT_INFO_DEVICE_(T, name_, default_, doc_) NT_INFO_(T, name_, default_, doc_, NT_DEVICE)
 #define NT_INFO_GRAPH_CONST_(T, name_, default_, doc_) NT_INFO_(T, name_, default_, doc_, NT_GRAPH_CONST)
 
-#define NT_EXPERIMENT(E, FIELDS)                                                                               \
-    typedef struct E {                                                                                         \
-        FIELDS(NT_MEMBER_, NT_MEMBER_, NT_MEMBER_)                                                             \
-    } E;                                                                                                       \
-    typedef struct E##_view {                                                                                  \
-        FIELDS(NT_VIEW_HOST_, NT_VIEW_DEVICE_, NT_MEMBER_)                                                     \
-    } E##_view;                                                                                                \
-    typedef struct E##_hooks {                                                                                 \
-        /* Fills the splits. Host code, once, at setup. Required. */                                           \
-        nt_status (*build_data)(const E *e, nt_data *data);                                                    \
-        /* The model: inputs of the batch to outputs. Traced. Required. */                                     \
-        nt_tensor (*forward)(const E##_view *e, nt_model *m, nt_batch *batch);                                 \
-        /* Outputs and targets to a floating scalar. Traced. Required for training. */                         \
-        nt_tensor (*loss)(const E##_view *e, nt_tensor outputs, nt_batch *batch);                              \
-        /* Once for each batch of an evaluation, on host arrays. Without it val_loss is reported. */           \
-        void (*metrics)(const E *e, nt_metrics *metrics, const nt_array *outputs, const nt_host_batch *batch); \
-        double (*learning_rate)(const E *e); /* 1e-3 */                                                        \
-        nt_rule (*optimizer)(const E *e);    /* nt_radam() */                                                  \
-    } E##_hooks;                                                                                               \
-    static inline E E##_defaults(void) {                                                                       \
-        return (E){FIELDS(NT_DEFAULT_, NT_DEFAULT_, NT_DEFAULT_)};                                             \
-    }                                                                                                          \
+#define NT_EXPERIMENT(E, FIELDS)                                                                                   \
+    typedef struct E {                                                                                             \
+        FIELDS(NT_MEMBER_, NT_MEMBER_, NT_MEMBER_)                                                                 \
+    } E;                                                                                                           \
+    typedef struct E##_view {                                                                                      \
+        FIELDS(NT_VIEW_HOST_, NT_VIEW_DEVICE_, NT_MEMBER_)                                                         \
+    } E##_view;                                                                                                    \
+    typedef struct E##_hooks {                                                                                     \
+        /* Fills the splits. Host code, once, at setup. Required. */                                               \
+        nt_status (*build_data)(const E *e, nt_data *data);                                                        \
+        /* The model: inputs of the batch to outputs. Traced. Required. */                                         \
+        nt_tensor (*forward)(const E##_view *e, nt_model *m, nt_batch *batch);                                     \
+        /* Outputs and targets to a floating scalar. Traced. Required for training. */                             \
+        nt_tensor (*loss)(const E##_view *e, nt_tensor outputs, nt_batch *batch);                                  \
+        /* Once for each batch of an evaluation, on host arrays; or traced, in a program of its own. One of        \
+         * the two; without any val_loss is reported. */                                                           \
+        void (*metrics)(const E *e, nt_metrics *metrics, const nt_array *outputs, const nt_host_batch *batch);     \
+        void (*device_metrics)(const E##_view *e, nt_device_metrics *metrics, nt_tensor outputs, nt_batch *batch); \
+        /* Values that the log has of each step beside the loss, of its closing micro-batch: on host arrays,       \
+         * which brings the outputs to the host; or traced, in the gradient program. One of the two. */            \
+        void (*host_train_metrics)(const E *e, nt_metrics *metrics, const nt_array *outputs,                       \
+                                   const nt_host_batch *batch);                                                    \
+        void (*train_metrics)(const E##_view *e, nt_device_metrics *metrics, nt_tensor outputs, nt_batch *batch);  \
+        double (*learning_rate)(const E *e); /* 1e-3 */                                                            \
+        nt_rule (*optimizer)(const E *e);    /* nt_radam() */                                                      \
+    } E##_hooks;                                                                                                   \
+    static inline E E##_defaults(void) {                                                                           \
+        return (E){FIELDS(NT_DEFAULT_, NT_DEFAULT_, NT_DEFAULT_)};                                                 \
+    }                                                                                                              \
     const nt_experiment *E##_experiment(void);
 
-#define NT_DEFINE(E, FIELDS, ...)                                                         \
-    static const E##_hooks E##_hooks_ = {__VA_ARGS__};                                    \
-    static nt_status E##_build_data_(const void *e, nt_data *data) {                      \
-        return E##_hooks_.build_data(e, data);                                            \
-    }                                                                                     \
-    static nt_tensor E##_forward_(const void *view, nt_model *m, nt_batch *batch) {       \
-        return E##_hooks_.forward(view, m, batch);                                        \
-    }                                                                                     \
-    static nt_tensor E##_loss_(const void *view, nt_tensor outputs, nt_batch *batch) {    \
-        return E##_hooks_.loss(view, outputs, batch);                                     \
-    }                                                                                     \
-    static void E##_metrics_(const void *e, nt_metrics *metrics, const nt_array *outputs, \
-                             const nt_host_batch *batch) {                                \
-        E##_hooks_.metrics(e, metrics, outputs, batch);                                   \
-    }                                                                                     \
-    static double E##_learning_rate_(const void *e) {                                     \
-        return E##_hooks_.learning_rate(e);                                               \
-    }                                                                                     \
-    static nt_rule E##_optimizer_(const void *e) {                                        \
-        return E##_hooks_.optimizer(e);                                                   \
-    }                                                                                     \
-    static void E##_set_defaults_(void *e) {                                              \
-        *(E *)e = E##_defaults();                                                         \
-    }                                                                                     \
-    const nt_experiment *E##_experiment(void) {                                           \
-        typedef E nt_self __attribute__((unused));                                        \
-        typedef E##_view nt_self_view __attribute__((unused));                            \
-        static const nt_field_info fields[] = {                                           \
-            FIELDS(NT_INFO_HOST_, NT_INFO_DEVICE_, NT_INFO_GRAPH_CONST_){.name = NULL}};  \
-        static nt_experiment self = {.name = #E,                                          \
-                                     .file = __FILE__,                                    \
-                                     .size = sizeof(E),                                   \
-                                     .view_size = sizeof(E##_view),                       \
-                                     .fields = fields,                                    \
-                                     .field_count = sizeof fields / sizeof *fields - 1,   \
-                                     .set_defaults = E##_set_defaults_};                  \
-        self.hooks = (nt_hooks){                                                          \
-            .build_data = E##_hooks_.build_data ? E##_build_data_ : NULL,                 \
-            .forward = E##_hooks_.forward ? E##_forward_ : NULL,                          \
-            .loss = E##_hooks_.loss ? E##_loss_ : NULL,                                   \
-            .metrics = E##_hooks_.metrics ? E##_metrics_ : NULL,                          \
-            .learning_rate = E##_hooks_.learning_rate ? E##_learning_rate_ : NULL,        \
-            .optimizer = E##_hooks_.optimizer ? E##_optimizer_ : NULL,                    \
-        };                                                                                \
-        return &self;                                                                     \
-    }                                                                                     \
-    __attribute__((constructor)) static void E##_register_(void) {                        \
-        nt_experiment_register(E##_experiment());                                         \
-    }                                                                                     \
+#define NT_DEFINE(E, FIELDS, ...)                                                                                      \
+    static const E##_hooks E##_hooks_ = {__VA_ARGS__};                                                                 \
+    static nt_status E##_build_data_(const void *e, nt_data *data) {                                                   \
+        return E##_hooks_.build_data(e, data);                                                                         \
+    }                                                                                                                  \
+    static nt_tensor E##_forward_(const void *view, nt_model *m, nt_batch *batch) {                                    \
+        return E##_hooks_.forward(view, m, batch);                                                                     \
+    }                                                                                                                  \
+    static nt_tensor E##_loss_(const void *view, nt_tensor outputs, nt_batch *batch) {                                 \
+        return E##_hooks_.loss(view, outputs, batch);                                                                  \
+    }                                                                                                                  \
+    static void E##_metrics_(const void *e, nt_metrics *metrics, const nt_array *outputs,                              \
+                             const nt_host_batch *batch) {                                                             \
+        E##_hooks_.metrics(e, metrics, outputs, batch);                                                                \
+    }                                                                                                                  \
+    static void E##_device_metrics_(const void *view, nt_device_metrics *metrics, nt_tensor outputs,                   \
+                                    nt_batch *batch) {                                                                 \
+        E##_hooks_.device_metrics(view, metrics, outputs, batch);                                                      \
+    }                                                                                                                  \
+    static void E##_host_train_metrics_(const void *e, nt_metrics *metrics, const nt_array *outputs,                   \
+                                        const nt_host_batch *batch) {                                                  \
+        E##_hooks_.host_train_metrics(e, metrics, outputs, batch);                                                     \
+    }                                                                                                                  \
+    static void E##_train_metrics_(const void *view, nt_device_metrics *metrics, nt_tensor outputs, nt_batch *batch) { \
+        E##_hooks_.train_metrics(view, metrics, outputs, batch);                                                       \
+    }                                                                                                                  \
+    static double E##_learning_rate_(const void *e) {                                                                  \
+        return E##_hooks_.learning_rate(e);                                                                            \
+    }                                                                                                                  \
+    static nt_rule E##_optimizer_(const void *e) {                                                                     \
+        return E##_hooks_.optimizer(e);                                                                                \
+    }                                                                                                                  \
+    static void E##_set_defaults_(void *e) {                                                                           \
+        *(E *)e = E##_defaults();                                                                                      \
+    }                                                                                                                  \
+    const nt_experiment *E##_experiment(void) {                                                                        \
+        typedef E nt_self __attribute__((unused));                                                                     \
+        typedef E##_view nt_self_view __attribute__((unused));                                                         \
+        static const nt_field_info fields[] = {                                                                        \
+            FIELDS(NT_INFO_HOST_, NT_INFO_DEVICE_, NT_INFO_GRAPH_CONST_){.name = NULL}};                               \
+        static nt_experiment self = {.name = #E,                                                                       \
+                                     .file = __FILE__,                                                                 \
+                                     .size = sizeof(E),                                                                \
+                                     .view_size = sizeof(E##_view),                                                    \
+                                     .fields = fields,                                                                 \
+                                     .field_count = sizeof fields / sizeof *fields - 1,                                \
+                                     .set_defaults = E##_set_defaults_};                                               \
+        self.hooks = (nt_hooks){                                                                                       \
+            .build_data = E##_hooks_.build_data ? E##_build_data_ : NULL,                                              \
+            .forward = E##_hooks_.forward ? E##_forward_ : NULL,                                                       \
+            .loss = E##_hooks_.loss ? E##_loss_ : NULL,                                                                \
+            .metrics = E##_hooks_.metrics ? E##_metrics_ : NULL,                                                       \
+            .device_metrics = E##_hooks_.device_metrics ? E##_device_metrics_ : NULL,                                  \
+            .host_train_metrics = E##_hooks_.host_train_metrics ? E##_host_train_metrics_ : NULL,                      \
+            .train_metrics = E##_hooks_.train_metrics ? E##_train_metrics_ : NULL,                                     \
+            .learning_rate = E##_hooks_.learning_rate ? E##_learning_rate_ : NULL,                                     \
+            .optimizer = E##_hooks_.optimizer ? E##_optimizer_ : NULL,                                                 \
+        };                                                                                                             \
+        return &self;                                                                                                  \
+    }                                                                                                                  \
+    __attribute__((constructor)) static void E##_register_(void) {                                                     \
+        nt_experiment_register(E##_experiment());                                                                      \
+    }                                                                                                                  \
     _Static_assert(1, "a semicolon may follow")
 
 #endif

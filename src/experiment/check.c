@@ -22,6 +22,25 @@ static nt_status check_hooks(const nt_experiment *experiment) {
     return NT_OK;
 }
 
+/* Where a metric is computed is which hook is defined; both for one job would report everything twice. */
+static nt_status check_residency(const nt_experiment *experiment) {
+    const nt_hooks *hooks = &experiment->hooks;
+    const struct {
+        const char *host, *device, *what;
+        bool both;
+    } pairs[] = {
+        {"metrics", "device_metrics", "an evaluation", hooks->metrics && hooks->device_metrics},
+        {"host_train_metrics", "train_metrics", "training", hooks->host_train_metrics && hooks->train_metrics},
+    };
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
+        if (!pairs[i].both) continue;
+        return nt__fail(NT_INVALID,
+                        "experiment %s (%s) defines both .%s (host arrays) and .%s (traced) for %s: keep one of them",
+                        experiment->name, experiment->file, pairs[i].host, pairs[i].device, pairs[i].what);
+    }
+    return NT_OK;
+}
+
 static nt_status check_device_fields(const nt_experiment *experiment) {
     for (size_t i = 0; i < experiment->field_count; i++) {
         const nt_field_info *field = &experiment->fields[i];
@@ -73,6 +92,7 @@ static nt_status check_run_fields(const nt_experiment *experiment) {
 
 nt_status nt__experiment_check(const nt_experiment *experiment) {
     nt_status status = check_hooks(experiment);
+    if (status == NT_OK) status = check_residency(experiment);
     if (status == NT_OK) status = check_device_fields(experiment);
     if (status == NT_OK) status = check_run_fields(experiment);
     return status;

@@ -6,6 +6,7 @@
 
 #include "base/random.h"
 #include "graph/graph.h"
+#include "nitro/metrics.h"
 #include "nitro/nn.h"
 
 /* ---- parameters ------------------------------------------------------------------------------------------------- */
@@ -50,5 +51,23 @@ struct nt_batch {
     int64_t rows;      /* only so many rows are real: fields are cut to them. 0: all */
     nt_tensor *inputs; /* one for each field; zero: not read yet */
 };
+
+/* ---- metrics of traced hooks (metrics.c) ------------------------------------------------------------------------ */
+
+typedef struct nt__device_metric {
+    const char *name;
+    nt_combine combine;
+    nt_tensor value, count; /* scalars of the trace, or numbers */
+    nt_site site;
+} nt__device_metric;
+
+/* What one call of a hook reported. Zeroed but for `combined` before the call. */
+struct nt_device_metrics {
+    bool combined; /* over the batches of a pass (device_metrics); else values of one micro-batch (train_metrics) */
+    nt__arena arena;
+    nt__device_metric *items;
+    size_t count, capacity;
+};
+void nt__device_metrics_free(nt_device_metrics *metrics);
 
 #endif

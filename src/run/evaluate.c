@@ -11,42 +11,50 @@ typedef struct evaluation {
     bool inside;
 } evaluation;
 
-static nt__program *loss_program(const nt_run *run, int64_t rows) {
-    for (size_t i = 0; i < run->loss_count; i++)
-        if (run->losses[i].rows == rows) return run->losses[i].program;
+static const nt__metrics_program *metrics_program(const nt_run *run, int64_t rows) {
+    for (size_t i = 0; i < run->metrics_count; i++)
+        if (run->metrics[i].rows == rows) return &run->metrics[i];
     return NULL;
 }
 
-/* val_loss stands for missing metrics: the mean over samples, so that a short last batch counts for what it has. */
-static nt_status substitute_loss(evaluation *ev, nt__staged *staged) {
-    nt_run *run = ev->run;
-    nt__program *program = loss_program(run, staged->rows);
-    nt__buffer loss = {0}, *result = &loss;
-    double element = 0;
-    nt_status status = nt__launch(run, program, &run->evaluation_routes, staged, false, &result);
-    if (status == NT_OK) status = nt__buffer_read(run->engine, &loss, &element);
-    if (status == NT_OK) {
-        double value = nt__element_get(loss.type.dtype, &element);
-        nt_metric_mean(run->results, "val_loss", value * (double)staged->rows, (double)staged->rows);
+static void fold(nt_metrics *into, const nt__traced_metric *metric, double value, double count) {
+    switch (metric->combine) {
+    case NT_COMBINE_MEAN: nt_metric_mean(into, metric->name, value, count); break;
+    case NT_COMBINE_MAX: nt_metric_max(into, metric->name, value); break;
+    case NT_COMBINE_MIN: nt_metric_min(into, metric->name, value); break;
+    default: nt_metric_sum(into, metric->name, value); break;
     }
-    nt__buffer_free(&loss);
+}
+
+static nt_status fold_all(nt_run *run, const nt__metrics_program *from) {
+    size_t count = from->metrics.count;
+    nt_value *values = nt__alloc(count + 1, sizeof *values);
+    double *counts = nt__alloc(count + 1, sizeof *counts);
+    nt_status status = values && counts ? NT_OK : NT_OUT_OF_MEMORY;
+    if (status == NT_OK) status = nt__traced_metrics_read(run, &from->metrics, from->buffers, values, counts);
+    for (size_t i = 0; status == NT_OK && i < count; i++)
+        fold(run->results, &from->metrics.items[i], values[i].value * from->weight, counts[i] * from->weight);
+    nt__free(values);
+    nt__free(counts);
+    return status;
+}
+
+/* Runs the metrics program on the outputs and adds what it says. */
+static nt_status call_device_metrics(evaluation *ev, nt__staged *staged) {
+    nt_run *run = ev->run;
+    const nt__metrics_program *from = metrics_program(run, staged->rows);
+    nt_status status = nt__launch(run, from->program, &run->evaluation_routes, staged, false, from->results);
+    if (status == NT_OK) status = fold_all(run, from);
+    for (size_t i = 0; i < from->metrics.result_count; i++) nt__buffer_free(&from->buffers[i]);
     return status;
 }
 
 static nt_status call_metrics(evaluation *ev, nt__staged *staged) {
     nt_run *run = ev->run;
     nt_status status = nt__buffer_read(run->engine, &run->outputs, ev->outputs->data);
-    if (status != NT_OK) return status;
-    nt_array real = *ev->outputs;
-    real.bytes = real.bytes / (size_t)real.shape.dims[0] * (size_t)staged->rows;
-    real.shape.dims[0] = staged->rows;
-    nt__fail_nothing();
-    run->experiment->hooks.metrics(run->fields, run->results, &real, staged->host);
-    /* A call of ours that failed inside the hook made a wrong value: a count of -1, an operation outside a trace. */
-    nt_status failed = nt_error_status();
-    status = nt__host_batch_status(staged->host);
-    if (status == NT_OK) status = failed;
-    return status == NT_OK ? NT_OK : nt__fail_in(status, "metrics of %s", run->experiment->name);
+    return status == NT_OK
+               ? nt__call_host_hook(run, run->experiment->hooks.metrics, "metrics", ev->outputs, staged, run->results)
+               : status;
 }
 
 static nt_status batch(evaluation *ev, nt__staged *staged) {
@@ -54,7 +62,7 @@ static nt_status batch(evaluation *ev, nt__staged *staged) {
     nt__buffer *result = &run->outputs;
     nt_status status = nt__launch(run, run->forward, &run->evaluation_routes, staged, false, &result);
     if (status == NT_OK && run->experiment->hooks.metrics) status = call_metrics(ev, staged);
-    if (status == NT_OK && run->loss_count) status = substitute_loss(ev, staged);
+    if (status == NT_OK && run->metrics_count) status = call_device_metrics(ev, staged);
     if (status == NT_OK) status = nt__metrics_end_batch(run->results);
     nt__buffer_free(&run->outputs);
     if (status != NT_OK)

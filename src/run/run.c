@@ -82,7 +82,7 @@ static nt_status route(nt_run *run) {
     nt_status status = list_routes(run, used, &run->train_routes);
     memset(used, 0, sizeof *used * run->batch.count);
     mark_routes(run->forward, used);
-    for (size_t i = 0; i < run->loss_count; i++) mark_routes(run->losses[i].program, used);
+    for (size_t i = 0; i < run->metrics_count; i++) mark_routes(run->metrics[i].program, used);
     return status == NT_OK ? list_routes(run, used, &run->evaluation_routes) : status;
 }
 
@@ -94,8 +94,7 @@ static nt_status trace_all(nt_run *run) {
     if (status == NT_OK && run->train) status = nt__trace_gradient(run);
     if (status == NT_OK && run->train) status = nt__trace_optimizer(run);
     if (status == NT_OK) status = nt__trace_forward(run);
-    bool substitute = !run->experiment->hooks.metrics && run->experiment->hooks.loss;
-    if (status == NT_OK && substitute) status = nt__trace_losses(run);
+    if (status == NT_OK) status = nt__trace_metrics(run);
     return status == NT_OK ? route(run) : status;
 }
 
@@ -174,7 +173,7 @@ void nt_run_free(nt_run *run) {
     nt__program_free(run->gradient);
     nt__program_free(run->optimizer);
     nt__program_free(run->forward);
-    for (size_t i = 0; i < run->loss_count; i++) nt__program_free(run->losses[i].program);
+    for (size_t i = 0; i < run->metrics_count; i++) nt__program_free(run->metrics[i].program);
     nt__model_free(run->model);
     nt__layout_free(&run->layout);
     nt__data_free(run->data);

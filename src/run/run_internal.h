@@ -30,11 +30,56 @@ typedef struct nt__settings {
     bool no_log, quiet;
 } nt__settings;
 
-/* The val_loss program of a number of real rows. */
-typedef struct nt__loss_program {
+/* ---- metrics (metrics.c) ---------------------------------------------------------------------------------------- */
+
+/* Where a number of a traced metric comes from: a result of the program, or -1: it was a C number. */
+typedef struct nt__reading {
+    int result;
+    double number;
+} nt__reading;
+typedef struct nt__traced_metric {
+    const char *name;
+    nt_combine combine;
+    nt__reading value, count;
+} nt__traced_metric;
+/* What traced hooks reported in one program. */
+typedef struct nt__traced_metrics {
+    nt__traced_metric *items;
+    size_t count;
+    nt__result *results; /* those of the program, in order; tensors of the trace, so only for as long as it lasts */
+    size_t result_count;
+} nt__traced_metrics;
+/* Takes over what was reported; the names live as long as the run. */
+nt_status nt__traced_metrics_keep(nt_run *run, const nt_device_metrics *reported, nt__traced_metrics *out);
+/* Values, and counts where they are wanted (else NULL), from the program's results in `buffers`. */
+nt_status nt__traced_metrics_read(nt_run *run, const nt__traced_metrics *metrics, nt__buffer *buffers, nt_value *values,
+                                  double *counts);
+/* Calls a host metrics hook on the real rows of a batch; `outputs` is the host copy of all rows. */
+typedef void (*nt__host_hook)(const void *e, nt_metrics *metrics, const nt_array *outputs, const nt_host_batch *batch);
+nt_status nt__call_host_hook(nt_run *run, nt__host_hook hook, const char *name, const nt_array *outputs,
+                             nt__staged *staged, nt_metrics *into);
+
+/* The metrics program of a number of real rows: what device_metrics reports, else val_loss. */
+typedef struct nt__metrics_program {
     int64_t rows;
     nt__program *program;
-} nt__loss_program;
+    nt__traced_metrics metrics;
+    double weight;       /* of a batch: its rows for val_loss, which is a mean already, else 1 */
+    nt__buffer *buffers; /* one for each result */
+    nt__buffer **results;
+} nt__metrics_program;
+
+/* The values of one step at a time: its loss, then those of the hook train_metrics or host_train_metrics. */
+typedef struct nt__step_metrics {
+    nt_array *outputs;   /* host copy for the host hook; NULL without it */
+    nt_metrics *on_host; /* what it set */
+    nt_value *values;    /* the first is for the loss */
+    size_t count;
+} nt__step_metrics;
+nt_status nt__step_metrics_begin(const nt_run *run, nt__step_metrics *metrics);
+/* `buffers` are the results that the gradient program has for them. */
+nt_status nt__step_metrics_read(nt_run *run, nt__step_metrics *metrics, nt__buffer *buffers, nt__staged *staged);
+void nt__step_metrics_end(nt__step_metrics *metrics);
 
 /* The batch fields that go to the device for a kind of pass: indices into batch_fields, and their names. */
 typedef struct nt__routes {
@@ -64,8 +109,9 @@ struct nt_run {
 
     nt__engine *engine;
     nt__program *gradient, *optimizer, *forward;
-    nt__loss_program *losses;
-    size_t loss_count;
+    nt__metrics_program *metrics;
+    size_t metrics_count;
+    nt__traced_metrics train_metrics; /* of the gradient program */
     nt__routes train_routes, evaluation_routes;
 
     nt__buffer *parameters, *accumulators; /* one a group */
@@ -94,7 +140,7 @@ nt_status nt__trace_model(nt_run *run); /* learns the parameters and the layout 
 nt_status nt__trace_gradient(nt_run *run);
 nt_status nt__trace_optimizer(nt_run *run);
 nt_status nt__trace_forward(nt_run *run);
-nt_status nt__trace_losses(nt_run *run);
+nt_status nt__trace_metrics(nt_run *run);
 
 /* device.c: what lives on the device for as long as the handle, and what a program is called with. */
 nt_status nt__device_setup(nt_run *run);

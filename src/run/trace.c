@@ -219,38 +219,65 @@ static void report_unreached(const nt_run *run, const bool *reached) {
                        run->layout.rows[i].path);
 }
 
-nt_status nt__trace_gradient(nt_run *run) {
-    tracing t;
-    nt_status status = begin(&t, run);
-    if (status != NT_OK) return status;
-    const nt__layout *layout = &run->layout;
-    size_t count = 1 + layout->group_count;
-    nt__result *results = nt__arena_alloc(&t.arena, count, sizeof *results);
-    nt__port *ports = nt__arena_alloc(&t.arena, count, sizeof *ports);
-    nt_tensor *gradients = nt__arena_alloc(&t.arena, layout->row_count, sizeof *gradients);
-    bool *reached = nt__arena_alloc(&t.arena, layout->row_count, sizeof *reached);
-    if (!results || !ports || !gradients || !reached) {
-        end(&t);
-        return NT_OUT_OF_MEMORY;
-    }
-    call_forward(&t);
-    nt_tensor loss = call_loss(&t);
-    nt__gradient(loss, t.leaves, layout->row_count, gradients, reached);
-    results[0] = (nt__result){.name = "loss", .value = loss};
-    ports[0] = (nt__port){.name = "loss", .purpose = NT__OUTPUT};
+/* What train_metrics reports, or the outputs for host_train_metrics: results of the gradient program behind the
+ * accumulators. Neither is differentiated. */
+static nt_status report_training(tracing *t) {
+    nt_run *run = t->run;
+    const nt_hooks *hooks = &run->experiment->hooks;
+    nt_device_metrics reported = {0};
+    if (hooks->train_metrics) hooks->train_metrics(run->view, &reported, t->outputs, &run->batch);
+    nt_status status = nt__traced_metrics_keep(run, &reported, &run->train_metrics);
+    if (status == NT_OK && hooks->host_train_metrics)
+        run->train_metrics.results[run->train_metrics.result_count++] = (nt__result){"outputs", t->outputs, {0}};
+    nt__device_metrics_free(&reported);
+    return status;
+}
+
+static void add_accumulators(tracing *t, const nt_tensor *gradients, nt__result *results, nt__port *ports) {
+    const nt__layout *layout = &t->run->layout;
     nt_tensor first = nt__input(NT__ROLE_FIRST, 0, "first", (nt__type){NT_BOOL, {0}});
     for (size_t g = 0; g < layout->group_count; g++) {
         const nt__group *group = &layout->groups[g];
         nt_tensor accumulator =
-            numbered_input(&t, NT__ROLE_ACCUMULATOR, (int)g, "accumulator", group->name, nt__group_type(group));
+            numbered_input(t, NT__ROLE_ACCUMULATOR, (int)g, "accumulator", group->name, nt__group_type(group));
         nt_tensor flat = nt__layout_gather(layout, (int)g, gradients);
-        results[1 + g] =
-            (nt__result){"accumulator", accumulate(flat, accumulator, first, run->settings.accum), accumulator};
-        ports[1 + g] = (nt__port){.name = "accumulator", .purpose = NT__ACCUMULATOR};
+        nt_tensor sum = accumulate(flat, accumulator, first, t->run->settings.accum);
+        results[g] = (nt__result){"accumulator", sum, accumulator};
+        ports[g] = (nt__port){.name = "accumulator", .purpose = NT__ACCUMULATOR};
     }
-    const char *accum = nt__arena_sprintf(&t.arena, "%lld", (long long)run->settings.accum);
-    nt__part part = {"accum", accum ? accum : ""};
-    status = finish(&t, "gradient", results, ports, count, &part, 1, &run->gradient);
+}
+
+static nt_status trace_gradient(tracing *t, bool *reached) {
+    nt_run *run = t->run;
+    const nt__layout *layout = &run->layout;
+    nt_tensor *gradients = nt__arena_alloc(&t->arena, layout->row_count, sizeof *gradients);
+    if (!gradients) return NT_OUT_OF_MEMORY;
+    call_forward(t);
+    nt_tensor loss = call_loss(t);
+    nt__gradient(loss, t->leaves, layout->row_count, gradients, reached);
+    nt_status status = report_training(t);
+    const nt__traced_metrics *metrics = &run->train_metrics;
+    size_t groups = layout->group_count, count = 1 + groups + metrics->result_count;
+    nt__result *results = nt__arena_alloc(&t->arena, count, sizeof *results);
+    nt__port *ports = nt__arena_alloc(&t->arena, count, sizeof *ports);
+    const char *accum = nt__arena_sprintf(&t->arena, "%lld", (long long)run->settings.accum);
+    if (status != NT_OK || !results || !ports || !accum) return status == NT_OK ? NT_OUT_OF_MEMORY : status;
+    results[0] = (nt__result){.name = "loss", .value = loss};
+    ports[0] = (nt__port){.name = "loss", .purpose = NT__OUTPUT};
+    add_accumulators(t, gradients, results + 1, ports + 1);
+    for (size_t i = 0; i < metrics->result_count; i++) {
+        results[1 + groups + i] = metrics->results[i];
+        ports[1 + groups + i] = (nt__port){.name = metrics->results[i].name, .purpose = NT__OUTPUT};
+    }
+    return finish(t, "gradient", results, ports, count, &(nt__part){"accum", accum}, 1, &run->gradient);
+}
+
+nt_status nt__trace_gradient(nt_run *run) {
+    tracing t;
+    nt_status status = begin(&t, run);
+    if (status != NT_OK) return status;
+    bool *reached = nt__arena_alloc(&t.arena, run->layout.row_count, sizeof *reached);
+    status = reached ? trace_gradient(&t, reached) : NT_OUT_OF_MEMORY;
     if (status == NT_OK) report_unreached(run, reached);
     end(&t);
     return status;
@@ -322,47 +349,85 @@ nt_status nt__trace_forward(nt_run *run) {
     return status;
 }
 
-/* val_loss: the loss of the outputs and targets, both cut to the real rows. */
-static nt_status trace_loss(nt_run *run, int64_t rows, nt__program **out) {
-    tracing t;
-    nt_status status = begin(&t, run);
-    if (status != NT_OK) return status;
+/* ---- metrics of an evaluation ----------------------------------------------------------------------------------- */
+
+/* The outputs and fields that the hook sees are cut to the real rows. Without a hook for metrics the loss stands for
+ * them: val_loss, the mean over samples, so that a short last batch counts for what it has. */
+static void call_device_metrics(tracing *t, nt__metrics_program *added, nt_device_metrics *reported) {
+    nt_run *run = t->run;
+    const nt_hooks *hooks = &run->experiment->hooks;
+    int64_t rows = added->rows;
     nt_tensor outputs = nt__input(NT__ROLE_OUTPUTS, 0, "outputs", run->outputs_type);
     nt_shape start = {.rank = run->outputs_type.shape.rank}, limit = run->outputs_type.shape;
     limit.dims[0] = rows;
-    t.outputs = rows == run->batch_size ? outputs : nt_slice(outputs, start, limit);
+    t->outputs = rows == run->batch_size ? outputs : nt_slice(outputs, start, limit);
     run->batch.rows = rows;
-    nt__result result = {.name = "val_loss", .value = call_loss(&t)};
-    nt__port port = {.name = "val_loss", .purpose = NT__OUTPUT};
-    const char *text = nt__arena_sprintf(&t.arena, "%lld", (long long)rows);
-    nt__part part = {"rows", text ? text : ""};
-    status = check_claims(&t);
-    if (status == NT_OK) status = finish(&t, "metrics", &result, &port, 1, &part, 1, out);
+    added->weight = hooks->device_metrics ? 1 : (double)rows;
+    if (hooks->device_metrics)
+        hooks->device_metrics(run->view, reported, t->outputs, &run->batch);
+    else
+        nt_device_mean(reported, "val_loss", call_loss(t), 1);
+}
+
+static nt_status make_results(nt_run *run, nt__metrics_program *added) {
+    size_t count = added->metrics.result_count;
+    added->buffers = nt__arena_alloc(&run->arena, count + 1, sizeof *added->buffers);
+    added->results = nt__arena_alloc(&run->arena, count + 1, sizeof *added->results);
+    if (!added->buffers || !added->results) return NT_OUT_OF_MEMORY;
+    for (size_t i = 0; i < count; i++) added->results[i] = &added->buffers[i];
+    return NT_OK;
+}
+
+static nt_status finish_metrics(tracing *t, nt__metrics_program *added) {
+    const nt__traced_metrics *metrics = &added->metrics;
+    nt__port *ports = nt__arena_alloc(&t->arena, metrics->result_count + 1, sizeof *ports);
+    const char *text = nt__arena_sprintf(&t->arena, "%lld", (long long)added->rows);
+    if (!ports || !text) return NT_OUT_OF_MEMORY;
+    for (size_t i = 0; i < metrics->result_count; i++)
+        ports[i] = (nt__port){.name = metrics->results[i].name, .purpose = NT__OUTPUT};
+    nt__part part = {"rows", text};
+    return finish(t, "metrics", metrics->results, ports, metrics->result_count, &part, 1, &added->program);
+}
+
+static nt_status trace_metrics(nt_run *run, nt__metrics_program *added) {
+    tracing t;
+    nt_status status = begin(&t, run);
+    if (status != NT_OK) return status;
+    nt_device_metrics reported = {.combined = true};
+    call_device_metrics(&t, added, &reported);
+    status = nt__trace_status(t.graph);
+    if (status == NT_OK) status = check_claims(&t);
+    if (status == NT_OK) status = nt__traced_metrics_keep(run, &reported, &added->metrics);
+    if (status == NT_OK) status = make_results(run, added);
+    if (status == NT_OK) status = finish_metrics(&t, added);
+    nt__device_metrics_free(&reported);
     end(&t);
     return status;
 }
 
-static nt_status add_loss(nt_run *run, int64_t rows) {
+static nt_status add_metrics(nt_run *run, int64_t rows) {
     if (rows == 0) return NT_OK;
-    for (size_t i = 0; i < run->loss_count; i++)
-        if (run->losses[i].rows == rows) return NT_OK;
-    nt__loss_program *added = &run->losses[run->loss_count];
+    for (size_t i = 0; i < run->metrics_count; i++)
+        if (run->metrics[i].rows == rows) return NT_OK;
+    nt__metrics_program *added = &run->metrics[run->metrics_count];
     added->rows = rows;
-    nt_status status = trace_loss(run, rows, &added->program);
-    if (status == NT_OK) run->loss_count++;
+    nt_status status = trace_metrics(run, added);
+    if (status == NT_OK) run->metrics_count++;
     return status;
 }
 
-nt_status nt__trace_losses(nt_run *run) {
+nt_status nt__trace_metrics(nt_run *run) {
+    const nt_hooks *hooks = &run->experiment->hooks;
+    if (!hooks->device_metrics && (hooks->metrics || !hooks->loss)) return NT_OK;
     size_t splits = nt__data_split_count(run->data);
-    run->losses = nt__arena_alloc(&run->arena, 2 * splits + 1, sizeof *run->losses);
-    if (!run->losses) return NT_OUT_OF_MEMORY;
+    run->metrics = nt__arena_alloc(&run->arena, 2 * splits + 1, sizeof *run->metrics);
+    if (!run->metrics) return NT_OUT_OF_MEMORY;
     nt_status status = NT_OK;
     for (size_t i = 0; status == NT_OK && i < splits; i++) {
         const nt__split *split = nt__data_split_at(run->data, i);
         int64_t last = split->options.drop_last ? 0 : split->rows % run->batch_size;
-        if (split->rows >= run->batch_size) status = add_loss(run, run->batch_size);
-        if (status == NT_OK) status = add_loss(run, last);
+        if (split->rows >= run->batch_size) status = add_metrics(run, run->batch_size);
+        if (status == NT_OK) status = add_metrics(run, last);
     }
     return status;
 }

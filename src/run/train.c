@@ -10,8 +10,9 @@
 typedef struct pending {
     nt__staged *staged; /* NULL: none */
     nt__buffer loss;
-    int64_t step; /* completed steps before it */
-    bool closes;  /* is it the last micro-batch of its step? */
+    nt__buffer *metrics; /* what the gradient program returns for train metrics */
+    int64_t step;        /* completed steps before it */
+    bool closes;         /* is it the last micro-batch of its step? */
 } pending;
 
 typedef struct loop {
@@ -23,6 +24,7 @@ typedef struct loop {
     int64_t seen, losses; /* micro-batches of the epoch: launched, read */
     double loss_sum, started;
     int64_t steps_in_all;
+    nt__step_metrics metrics;
 } loop;
 
 /* ---- one micro-batch -------------------------------------------------------------------------------------------- */
@@ -36,15 +38,17 @@ static nt_status diverged(const loop *l, const pending *p, double loss) {
                     l->run->settings.learning_rate);
 }
 
-static void drop(pending *p) {
+static void drop(const loop *l, pending *p) {
     nt__buffer_free(&p->loss);
+    for (size_t i = 0; i < l->run->train_metrics.result_count; i++) nt__buffer_free(&p->metrics[i]);
     nt__staged_free(p->staged);
     p->staged = NULL;
 }
 
 static nt_status tell_step(loop *l, const pending *p, double loss) {
     nt_run *run = l->run;
-    const nt_value value = {"loss", loss};
+    nt_value *values = l->metrics.values;
+    values[0].value = loss;
     nt__tell(run, &(nt_event){.kind = NT_EVENT_STEP,
                               .epoch = run->epoch,
                               .max_epochs = run->settings.max_epochs,
@@ -54,8 +58,10 @@ static nt_status tell_step(loop *l, const pending *p, double loss) {
                               .batches = nt__split_batches(run->train),
                               .split = "train",
                               .loss = loss,
-                              .seconds = nt__seconds() - l->started});
-    return nt__log_values(run, "train", p->step + 1, run->epoch, &value, 1);
+                              .seconds = nt__seconds() - l->started,
+                              .values = values + 1,
+                              .value_count = l->metrics.count - 1});
+    return nt__log_values(run, "train", p->step + 1, run->epoch, values, l->metrics.count);
 }
 
 /* An engine's failure with its place in the run. */
@@ -72,10 +78,13 @@ static nt_status complete(loop *l, pending *p) {
     if (status != NT_OK) status = at_step(l, p, status);
     double loss = status == NT_OK ? nt__element_get(p->loss.type.dtype, &element) : 0;
     if (status == NT_OK && !isfinite(loss)) status = diverged(l, p, loss);
-    if (status == NT_OK && p->closes) status = tell_step(l, p, loss);
+    if (status == NT_OK && p->closes) {
+        status = nt__step_metrics_read(l->run, &l->metrics, p->metrics, p->staged);
+        status = status == NT_OK ? tell_step(l, p, loss) : at_step(l, p, status);
+    }
     l->loss_sum += loss;
     l->losses++;
-    drop(p);
+    drop(l, p);
     return status;
 }
 
@@ -94,6 +103,8 @@ static nt_status micro_batch(loop *l, nt__staged *staged) {
     now->step = run->step;
     now->closes = position == run->settings.accum - 1;
     l->gradient_results[0] = &now->loss;
+    for (size_t i = 0; i < run->train_metrics.result_count; i++)
+        l->gradient_results[1 + run->layout.group_count + i] = &now->metrics[i];
     nt_status status = nt__launch(run, run->gradient, &run->train_routes, staged, position == 0, l->gradient_results);
     if (status == NT_OK && now->closes) status = run_optimizer(l);
     if (status != NT_OK) return at_step(l, now, status);
@@ -117,7 +128,7 @@ static nt_status pass(loop *l) {
     /* The last loss is read on both normal ends; after a failure nothing of it is believed. */
     if (status == NT_OK) status = complete(l, &l->slots[l->newest]);
     for (int i = 0; i < 2; i++)
-        if (l->slots[i].staged) drop(&l->slots[i]);
+        if (l->slots[i].staged) drop(l, &l->slots[i]);
     return status;
 }
 
@@ -183,8 +194,13 @@ static nt_status epoch(loop *l) {
 static nt_status bind_results(loop *l, nt__arena *arena) {
     nt_run *run = l->run;
     size_t groups = run->layout.group_count, states = groups * (size_t)run->rule.kind->state_count;
-    l->gradient_results = nt__arena_alloc(arena, 1 + groups, sizeof *l->gradient_results);
+    size_t metrics = run->train_metrics.result_count;
+    l->gradient_results = nt__arena_alloc(arena, 1 + groups + metrics, sizeof *l->gradient_results);
     l->optimizer_results = nt__arena_alloc(arena, groups + states, sizeof *l->optimizer_results);
+    for (int i = 0; i < 2; i++) {
+        l->slots[i].metrics = nt__arena_alloc(arena, metrics + 1, sizeof *l->slots[i].metrics);
+        if (!l->slots[i].metrics) return NT_OUT_OF_MEMORY;
+    }
     if (!l->gradient_results || !l->optimizer_results) return NT_OUT_OF_MEMORY;
     for (size_t g = 0; g < groups; g++) {
         l->gradient_results[1 + g] = &run->accumulators[g];
@@ -210,6 +226,7 @@ nt_status nt_train(nt_run *run) {
     nt__arena arena = {0};
     loop l = {.run = run, .started = nt__seconds(), .steps_in_all = steps_in_all(run)};
     status = bind_results(&l, &arena);
+    if (status == NT_OK) status = nt__step_metrics_begin(run, &l.metrics);
     if (status == NT_OK) status = nt__log_begin(run);
     run->busy = true;
     while (status == NT_OK && run->epoch < run->settings.max_epochs && !steps_are_done(run) && !nt__stop_requested())
@@ -218,6 +235,7 @@ nt_status nt_train(nt_run *run) {
     if (status == NT_OK && nt__stop_requested())
         status = nt__fail(NT_INTERRUPTED, "stopped as asked at step %lld of epoch %lld", (long long)run->step,
                           (long long)run->epoch);
+    nt__step_metrics_end(&l.metrics);
     nt__arena_free(&arena);
     /* A log that fails must not hide what ended the run. */
     if (status == NT_OK) return nt__log_end(run, status);

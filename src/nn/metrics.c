@@ -1,0 +1,84 @@
+/* What traced metric hooks report during a trace: named scalars and how they are combined.
+ * Not here: reading the values and combining them (run).
+ */
+#include <string.h>
+
+#include "nn/nn.h"
+
+static const struct {
+    const char *function;
+    bool combined; /* over the batches of a pass: only device_metrics can do that */
+} kinds[] = {
+    [NT_COMBINE_MEAN] = {"nt_device_mean", true},   [NT_COMBINE_SUM] = {"nt_device_sum", true},
+    [NT_COMBINE_MAX] = {"nt_device_max", true},     [NT_COMBINE_MIN] = {"nt_device_min", true},
+    [NT_COMBINE_NONE] = {"nt_device_value", false},
+};
+
+static bool name_is_right(const nt_device_metrics *metrics, const char *name, const char *function, nt_site site) {
+    if (!name || !*name) {
+        nt__trace_fail(site, function, "a metric without a name: give it one");
+        return false;
+    }
+    if (!metrics->combined && strcmp(name, "loss") == 0) {
+        nt__trace_fail(site, function, "the line of a step has the loss already: give 'loss' another name");
+        return false;
+    }
+    for (size_t i = 0; i < metrics->count; i++) {
+        const nt__device_metric *other = &metrics->items[i];
+        if (strcmp(other->name, name) != 0) continue;
+        nt__trace_fail(site, function, "metric '%s' was reported at %s:%d already: each name once", name,
+                       other->site.file, other->site.line);
+        return false;
+    }
+    return true;
+}
+
+static bool fits_hook(const nt_device_metrics *metrics, nt_combine combine, const char *name, nt_site site) {
+    if (metrics->combined == kinds[combine].combined) return true;
+    nt__trace_fail(site, kinds[combine].function,
+                   metrics->combined
+                       ? "metric '%s': device_metrics says how batches are combined: nt_device_mean, nt_device_sum, "
+                         "nt_device_max or nt_device_min"
+                       : "metric '%s': train_metrics reports values of one micro-batch: nt_device_value",
+                   name);
+    return false;
+}
+
+static bool is_scalar(nt_tensor x, const char *what, const char *name, const char *function, nt_site site) {
+    if (x.trace == NT_NUMBER_MARK) return true;
+    if (nt__tensor_failed(x)) {
+        /* An operation that failed has kept its error; a tensor of another trace has none yet. */
+        nt__trace_fail(site, function, "metric '%s': the %s is not a tensor of this trace", name, what);
+        return false;
+    }
+    if (nt_rank(x) == 0) return true;
+    char text[NT__TYPE_TEXT];
+    nt__trace_fail(site, function, "metric '%s': the %s is %s and must be a scalar: reduce it, as with nt_sum", name,
+                   what, nt__type_text((nt__type){nt_dtype_of(x), nt_shape_of(x)}, text));
+    return false;
+}
+
+void nt_device_metric_at(nt_device_metrics *metrics, const char *name, nt_combine combine, nt_tensor value,
+                         nt_tensor count, nt_site site) {
+    const char *function = kinds[combine].function;
+    if (!metrics) {
+        nt__trace_fail(site, function, "the metrics are NULL");
+        return;
+    }
+    if (!name_is_right(metrics, name, function, site) || !fits_hook(metrics, combine, name, site) ||
+        !is_scalar(value, combine == NT_COMBINE_MEAN ? "sum" : "value", name, function, site) ||
+        !is_scalar(count, "count", name, function, site))
+        return;
+    const char *copy = nt__arena_strdup(&metrics->arena, name);
+    if (!copy || !NT__GROW(metrics->items, metrics->count, metrics->capacity)) {
+        nt__trace_out_of_memory();
+        return;
+    }
+    metrics->items[metrics->count++] = (nt__device_metric){copy, combine, value, count, site};
+}
+
+void nt__device_metrics_free(nt_device_metrics *metrics) {
+    nt__free(metrics->items);
+    nt__arena_free(&metrics->arena);
+    *metrics = (nt_device_metrics){0};
+}

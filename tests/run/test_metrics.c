@@ -1,0 +1,286 @@
+/* Metrics of traced hooks: loop-and-data.md 4.3 to 4.5, the rows of setup-and-cache.md 5.3 about metric hooks. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "toy.h"
+
+/* ---- hooks, with their types erased as NT_DEFINE does ----------------------------------------------------------- */
+
+static nt_tensor correct(nt_tensor logits, nt_batch *batch) {
+    nt_tensor label = nt_convert(nt_field(batch, "label"), NT_I32);
+    nt_tensor hit = nt_one_hot(label, 2, NT_BOOL);
+    nt_tensor at_label = nt_sum(nt_where(hit, logits, 0), -1), largest = nt_reduce_max(logits, -1);
+    return nt_sum(nt_convert(nt_equal(at_label, largest), NT_I32));
+}
+
+static void on_device(const void *view, nt_device_metrics *m, nt_tensor logits, nt_batch *batch) {
+    (void)view;
+    nt_device_mean(m, "accuracy", correct(logits, batch), nt_dim(logits, 0));
+    nt_device_max(m, "last", nt_reduce_max(nt_convert(nt_field(batch, "number"), NT_F32)));
+    nt_device_min(m, "first", nt_neg(nt_reduce_max(nt_neg(nt_convert(nt_field(batch, "number"), NT_F32)))));
+    nt_device_sum(m, "rows", nt_dim(logits, 0));
+}
+
+static void on_device_otherwise(const void *view, nt_device_metrics *m, nt_tensor logits, nt_batch *batch) {
+    (void)view;
+    nt_device_mean(m, "error", nt_sub(nt_dim(logits, 0), correct(logits, batch)), nt_dim(logits, 0));
+}
+
+static void in_training(const void *view, nt_device_metrics *m, nt_tensor logits, nt_batch *batch) {
+    (void)view;
+    nt_device_value(m, "correct", correct(logits, batch));
+    nt_device_value(m, "half", 0.5);
+}
+
+static void in_training_on_host(const void *e, nt_metrics *m, const nt_array *logits, const nt_host_batch *batch) {
+    (void)e;
+    nt_metric_sum(m, "correct", (double)nt_count_correct(logits, nt_host_field(batch, "label")));
+}
+
+typedef struct variant {
+    void (*device_metrics)(const void *, nt_device_metrics *, nt_tensor, nt_batch *);
+    void (*train_metrics)(const void *, nt_device_metrics *, nt_tensor, nt_batch *);
+    void (*host_train_metrics)(const void *, nt_metrics *, const nt_array *, const nt_host_batch *);
+    bool keep_metrics; /* the host hook of the toy beside it */
+} variant;
+
+static nt_experiment toy_with(variant v) {
+    nt_experiment toy = *Toy_experiment();
+    if (!v.keep_metrics) toy.hooks.metrics = NULL;
+    toy.hooks.device_metrics = v.device_metrics;
+    toy.hooks.train_metrics = v.train_metrics;
+    toy.hooks.host_train_metrics = v.host_train_metrics;
+    return toy;
+}
+
+/* ---- a run and what it told ------------------------------------------------------------------------------------- */
+
+enum { MOST_STEPS = 64 };
+typedef struct told {
+    double losses[MOST_STEPS], values[MOST_STEPS];
+    size_t steps, value_count;
+} told;
+
+static void hear(const nt_event *event, void *context) {
+    told *t = context;
+    if (event->kind != NT_EVENT_STEP || t->steps == MOST_STEPS) return;
+    t->losses[t->steps] = event->loss;
+    t->value_count = event->value_count;
+    if (event->value_count) {
+        assert_string_equal(event->values[0].name, "correct");
+        t->values[t->steps] = event->values[0].value;
+    }
+    t->steps++;
+}
+
+/* Trains, evaluates val, and returns the programs compiled. */
+static uint64_t run_it(const nt_experiment *experiment, int accum, told *t, nt_results *results, nt_run **kept) {
+    uint64_t before = nt_cache_stats().misses;
+    Toy e = Toy_defaults();
+    nt_run_options options = {.no_log = true, .quiet = true, .on_event = t ? hear : NULL, .event_context = t};
+    options.max_epochs = (nt_maybe_int){true, 2};
+    options.accum = (nt_maybe_int){true, accum};
+    nt_run *run;
+    assert_ok(nt_run_new(experiment, &e, &options, &run));
+    assert_ok(nt_train(run));
+    assert_ok(nt_validate(run, results));
+    if (kept)
+        *kept = run;
+    else
+        nt_run_free(run);
+    return nt_cache_stats().misses - before;
+}
+
+static double value_of(nt_results results, const char *name) {
+    for (size_t i = 0; i < results.count; i++)
+        if (strcmp(results.values[i].name, name) == 0) return results.values[i].value;
+    fail_msg("no metric '%s'", name);
+    return 0;
+}
+
+/* ---- tests ------------------------------------------------------------------------------------------------------ */
+
+/* MT-20 to MT-23: both places give the same, also with the short last batch; P-4 and K-25: a program of its own. */
+static void device_and_host_agree(void **state) {
+    (void)state;
+    nt_cache_reset();
+    nt_experiment host = toy_with((variant){.keep_metrics = true}),
+                  device = toy_with((variant){.device_metrics = on_device});
+    nt_results on_host, on_dev;
+    nt_run *a, *b;
+    assert_int_equal(run_it(&host, 1, NULL, &on_host, &a), 3);
+    assert_int_equal(run_it(&device, 1, NULL, &on_dev, &b), 2); /* metrics of 16 and of the last 8 rows */
+    assert_string_equal(nt_cache_report(3)->program, "metrics");
+    assert_true(value_of(on_host, "accuracy") == value_of(on_dev, "accuracy"));
+    assert_true(value_of(on_dev, "last") == 39 && value_of(on_host, "last") == 39);
+    assert_true(value_of(on_dev, "first") == 0);
+    assert_true(value_of(on_dev, "rows") == 40);
+    nt_run_free(a);
+    nt_run_free(b);
+    assert_int_equal(nt__engine_counts_now().all_buffers.live_count, 0);
+}
+
+/* 5.3: a device metric moves its own programs, a train metric the gradient program, a host hook none. */
+static void what_a_metric_moves(void **state) {
+    (void)state;
+    nt_cache_reset();
+    nt_results results;
+    nt_experiment first = toy_with((variant){.device_metrics = on_device}),
+                  other = toy_with((variant){.device_metrics = on_device_otherwise}),
+                  training = toy_with((variant){.device_metrics = on_device, .train_metrics = in_training}),
+                  host = toy_with((variant){.keep_metrics = true}),
+                  on_host = toy_with((variant){.keep_metrics = true, .host_train_metrics = in_training_on_host});
+    assert_int_equal(run_it(&first, 1, NULL, &results, NULL), 5);
+    assert_int_equal(run_it(&other, 1, NULL, &results, NULL), 2);
+    assert_string_equal(nt_cache_report(5)->program, "metrics");
+    assert_int_equal(run_it(&training, 1, NULL, &results, NULL), 1);
+    assert_string_equal(nt_cache_report(7)->program, "gradient");
+    assert_int_equal(run_it(&host, 1, NULL, &results, NULL), 0);
+    assert_int_equal(run_it(&on_host, 1, NULL, &results, NULL), 1); /* MT-31: the outputs are a result of gradient */
+    assert_string_equal(nt_cache_report(8)->program, "gradient");
+}
+
+/* MT-30 to MT-33: of the closing micro-batch, in both residencies alike, and no gradient changes. */
+static void train_metrics_of_a_step(void **state) {
+    (void)state;
+    nt_results results;
+    for (int accum = 1; accum <= 2; accum++) {
+        told plain = {0}, device = {0}, host = {0};
+        nt_experiment without = toy_with((variant){.keep_metrics = true}),
+                      traced = toy_with((variant){.keep_metrics = true, .train_metrics = in_training}),
+                      on_host = toy_with((variant){.keep_metrics = true, .host_train_metrics = in_training_on_host});
+        run_it(&without, accum, &plain, &results, NULL);
+        run_it(&traced, accum, &device, &results, NULL);
+        run_it(&on_host, accum, &host, &results, NULL);
+        assert_int_equal(device.steps, 16 / accum);
+        assert_int_equal(plain.value_count, 0);
+        assert_int_equal(device.value_count, 2);
+        assert_int_equal(host.value_count, 1);
+        for (size_t i = 0; i < device.steps; i++) {
+            assert_true(fabs(plain.losses[i] - device.losses[i]) < 1e-6);
+            assert_true(fabs(plain.losses[i] - host.losses[i]) < 1e-6);
+            assert_true(device.values[i] == host.values[i]);
+            assert_true(device.values[i] > 0 && device.values[i] <= 16);
+        }
+    }
+    assert_int_equal(nt__engine_counts_now().all_buffers.live_count, 0);
+}
+
+/* H-9, H-14: beside the loss in the line of the step. */
+static void the_log_has_them(void **state) {
+    (void)state;
+    char *text;
+    size_t length;
+    scratch_make(state);
+    nt_experiment traced = toy_with((variant){.keep_metrics = true, .train_metrics = in_training});
+    nt_run_options options = {.run_dir = scratch_folder, .quiet = true, .max_steps = {true, 1}};
+    Toy e = Toy_defaults();
+    nt_run *run;
+    assert_ok(nt_run_new(&traced, &e, &options, &run));
+    assert_ok(nt_train(run));
+    nt_run_free(run);
+    assert_ok(nt__read_file(scratch("metrics.jsonl"), &text, &length));
+    /* The line of step 1 has all three, and no other line has any. */
+    assert_non_null(strstr(text, "\"loss\":"));
+    assert_non_null(strstr(text, "\"correct\":"));
+    assert_non_null(strstr(text, "\"half\":0.5"));
+    const char *end = strchr(strstr(text, "\"half\""), '\n');
+    assert_non_null(end);
+    assert_null(strstr(end, "\"half\""));
+    nt__free(text);
+    scratch_remove(state);
+}
+
+/* ---- what is refused -------------------------------------------------------------------------------------------- */
+
+static void not_scalar(const void *view, nt_device_metrics *m, nt_tensor logits, nt_batch *batch) {
+    (void)view;
+    (void)batch;
+    nt_device_sum(m, "logits", logits);
+}
+static void twice(const void *view, nt_device_metrics *m, nt_tensor logits, nt_batch *batch) {
+    (void)view;
+    (void)batch;
+    nt_device_sum(m, "n", nt_sum(logits));
+    nt_device_max(m, "n", nt_sum(logits));
+}
+static void no_way_of_combining(const void *view, nt_device_metrics *m, nt_tensor logits, nt_batch *batch) {
+    (void)view;
+    (void)batch;
+    nt_device_value(m, "n", nt_sum(logits));
+}
+static void combined(const void *view, nt_device_metrics *m, nt_tensor logits, nt_batch *batch) {
+    (void)view;
+    (void)batch;
+    nt_device_mean(m, "n", nt_sum(logits), 1);
+}
+static void named_loss(const void *view, nt_device_metrics *m, nt_tensor logits, nt_batch *batch) {
+    (void)view;
+    (void)batch;
+    nt_device_value(m, "loss", nt_sum(logits));
+}
+static void unset(const void *view, nt_device_metrics *m, nt_tensor logits, nt_batch *batch) {
+    (void)view;
+    (void)logits;
+    (void)batch;
+    nt_device_value(m, "n", (nt_tensor){0});
+}
+static void too_few(const void *e, nt_metrics *m, const nt_array *logits, const nt_host_batch *batch) {
+    (void)e;
+    (void)batch;
+    (void)logits;
+    nt_metric_mean(m, "n", 1, -1);
+}
+
+static void what_is_refused(void **state) {
+    (void)state;
+    const struct {
+        variant hooks;
+        const char *part;
+    } cases[] = {
+        {{.device_metrics = not_scalar},
+         "in not_scalar: nt_device_sum: metric 'logits': the value is f32[16,2] and must be a scalar"},
+        {{.device_metrics = twice}, "metric 'n' was reported at"},
+        {{.device_metrics = no_way_of_combining},
+         "metric 'n': device_metrics says how batches are combined: nt_device_mean"},
+        {{.train_metrics = combined}, "metric 'n': train_metrics reports values of one micro-batch: nt_device_value"},
+        {{.train_metrics = named_loss}, "give 'loss' another name"},
+        {{.train_metrics = unset}, "the value is not a tensor of this trace"},
+        {{.device_metrics = on_device, .keep_metrics = true},
+         "defines both .metrics (host arrays) and .device_metrics (traced) for an evaluation: keep one of them"},
+        {{.train_metrics = in_training, .host_train_metrics = in_training_on_host},
+         "defines both .host_train_metrics (host arrays) and .train_metrics (traced) for training"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        nt_experiment toy = toy_with(cases[i].hooks);
+        nt_run_options options = quiet_options(NULL);
+        Toy e = Toy_defaults();
+        nt_run *run;
+        assert_fails(nt_run_new(&toy, &e, &options, &run), NT_INVALID, cases[i].part);
+    }
+}
+
+/* A host hook that fails ends the run with the place, and frees everything. */
+static void a_failing_host_hook(void **state) {
+    (void)state;
+    nt_experiment toy = toy_with((variant){.host_train_metrics = too_few});
+    nt_run_options options = quiet_options(NULL);
+    Toy e = Toy_defaults();
+    nt_run *run;
+    assert_ok(nt_run_new(&toy, &e, &options, &run));
+    assert_fails(nt_train(run), NT_INVALID, "step 1 of epoch 1, micro-batch 1 of split 'train'");
+    nt_run_free(run);
+    assert_int_equal(nt__engine_counts_now().all_buffers.live_count, 0);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(device_and_host_agree),   cmocka_unit_test(what_a_metric_moves),
+        cmocka_unit_test(train_metrics_of_a_step), cmocka_unit_test(the_log_has_them),
+        cmocka_unit_test(what_is_refused),         cmocka_unit_test(a_failing_host_hook),
+    };
+    return cmocka_run_group_tests(tests, NULL, shut_down);
+}
