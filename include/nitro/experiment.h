@@ -40,6 +40,7 @@ typedef struct nt_field_info {
     const char *name, *type_name, *default_text, *doc;
     nt_marker marker;
     nt_field_type type;
+    size_t size;        /* bytes */
     size_t offset;      /* in the experiment's struct */
     size_t view_offset; /* in its view */
     int line;           /* of the declaration */
@@ -103,6 +104,7 @@ const nt_experiment *nt_experiment_at(size_t index);
      .doc = doc_,                                   \
      .marker = marker_,                             \
      .type = NT_FIELD_TYPE_(T),                     \
+     .size = sizeof(((nt_self *)0)->name_),         \
      .offset = offsetof(nt_self, name_),            \
      .view_offset = offsetof(nt_self_view, name_),  \
      .line = __LINE__},

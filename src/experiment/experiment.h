@@ -15,6 +15,10 @@ nt_status nt__field_parse(const nt_field_info *field, const char *text, void *fi
 void nt__field_print(const nt_field_info *field, const void *fields, nt__text *out);
 /* A number of a field as a double (bool: 0 or 1); strings give 0. */
 double nt__field_number(const nt_field_info *field, const void *fields);
+/* Writes a number as a value of the field's type to `at`, any address. An error names the field when the type does not
+ * have the number: a fraction or an infinity for an integer, more than the type holds, not 0 or 1 for a bool. A
+ * floating type rounds. */
+nt_status nt__field_from_number(const nt_field_info *field, double number, void *at);
 /* Element type of a Device field; strings cannot be one. */
 nt_dtype nt__field_dtype(nt_field_type type);
 /* "bool", "int", "int64_t", "float", "double", "string": what messages and tables say. The declaration's own text has

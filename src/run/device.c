@@ -71,34 +71,21 @@ static nt_status upload_optimizer(nt_run *run, size_t g) {
     return status;
 }
 
-static nt_status upload_device_fields(nt_run *run) {
-    nt_status status = NT_OK;
-    for (size_t i = 0; status == NT_OK && i < run->experiment->field_count; i++) {
-        const nt_field_info *field = &run->experiment->fields[i];
-        if (field->marker != NT_DEVICE) continue;
-        nt__type scalar = {nt__field_dtype(field->type), {0}};
-        status = nt__buffer_upload(run->engine, 0, field->name, NT__SCALAR, scalar,
-                                   (const char *)run->fields + field->offset, &run->device_fields[i]);
-    }
-    return status;
-}
-
 static bool make_room(nt_run *run) {
     size_t groups = run->layout.group_count, states = groups * (size_t)run->rule.kind->state_count;
     run->parameters = nt__arena_alloc(&run->arena, groups, sizeof(nt__buffer));
     run->accumulators = nt__arena_alloc(&run->arena, groups, sizeof(nt__buffer));
     run->rates = nt__arena_alloc(&run->arena, groups, sizeof(nt__buffer));
     run->states = nt__arena_alloc(&run->arena, states + 1, sizeof(nt__buffer));
-    run->device_fields = nt__arena_alloc(&run->arena, run->experiment->field_count + 1, sizeof(nt__buffer));
     /* No program has more arguments than everything that one can be bound to. */
-    size_t most = 3 * groups + states + run->experiment->field_count + run->batch.count + 2;
+    size_t most = 3 * groups + states + run->slot_count + run->batch.count + 2;
     run->bound = nt__arena_alloc(&run->arena, most, sizeof *run->bound);
-    return run->parameters && run->accumulators && run->rates && run->states && run->device_fields && run->bound;
+    return run->parameters && run->accumulators && run->rates && run->states && run->bound;
 }
 
 nt_status nt__device_setup(nt_run *run) {
     if (!make_room(run)) return NT_OUT_OF_MEMORY;
-    nt_status status = upload_device_fields(run);
+    nt_status status = nt__device_fields_upload(run);
     for (size_t g = 0; status == NT_OK && g < run->layout.group_count; g++) {
         status = upload_parameters(run, g);
         if (status == NT_OK && run->train) status = upload_optimizer(run, g);
@@ -118,8 +105,7 @@ void nt__device_free(nt_run *run) {
     }
     for (size_t s = 0; run->states && s < groups * (size_t)run->rule.kind->state_count; s++)
         nt__buffer_free(&run->states[s]);
-    for (size_t i = 0; run->device_fields && i < run->experiment->field_count; i++)
-        nt__buffer_free(&run->device_fields[i]);
+    nt__device_fields_free(run);
     for (int flag = 0; flag < 2; flag++) nt__buffer_free(&run->flags[flag]);
     nt__buffer_free(&run->outputs);
 }
@@ -135,7 +121,7 @@ static nt__buffer *bound(nt_run *run, const nt__argument *argument, const nt__ro
     case NT__ROLE_STATE: return &run->states[index];
     case NT__ROLE_RATE: return &run->rates[index];
     case NT__ROLE_FIRST: return &run->flags[first];
-    case NT__ROLE_DEVICE: return &run->device_fields[index];
+    case NT__ROLE_DEVICE: return &run->slots[index].buffer;
     case NT__ROLE_BATCH: return &staged->buffers[routes->position[index]];
     case NT__ROLE_OUTPUTS: return &run->outputs;
     default: return NULL;

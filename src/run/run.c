@@ -136,6 +136,7 @@ static nt_status set_up(nt_run *run, const void *fields, const nt_run_options *o
     if (status == NT_OK) status = nt__settings_resolve(run, options);
     if (status == NT_OK) status = nt__engine_open(1, &run->engine);
     if (status == NT_OK) status = build_data(run);
+    if (status == NT_OK) status = nt__device_fields_list(run);
     if (status == NT_OK) status = trace_all(run);
     if (status == NT_OK) status = nt__device_setup(run);
     return status == NT_OK ? tell_setup(run) : status;

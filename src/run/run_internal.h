@@ -18,7 +18,7 @@ typedef enum nt__role {
     NT__ROLE_STATE,       /* group * states of the rule + state */
     NT__ROLE_RATE,        /* group */
     NT__ROLE_FIRST,       /* is this the first micro-batch of a step? */
-    NT__ROLE_DEVICE,      /* field of the experiment */
+    NT__ROLE_DEVICE,      /* slot of the Device fields */
     NT__ROLE_BATCH,       /* field of the batch */
     NT__ROLE_OUTPUTS,     /* what forward returned */
 } nt__role;
@@ -88,6 +88,13 @@ typedef struct nt__routes {
     size_t count;
 } nt__routes;
 
+/* What a Device field is on the device. */
+typedef struct nt__device_slot {
+    size_t field;
+    nt__type type;
+    nt__buffer buffer;
+} nt__device_slot;
+
 struct nt_run {
     nt__arena arena;
     const nt_experiment *experiment;
@@ -117,9 +124,10 @@ struct nt_run {
     nt__buffer *parameters, *accumulators; /* one a group */
     nt__buffer *states;                    /* groups * states of the rule */
     nt__buffer *rates;                     /* one a group */
-    nt__buffer *device_fields;             /* one a field; alive where the field is Device */
-    nt__buffer flags[2];                   /* false, true */
-    nt__buffer **bound;                    /* the arguments of the launch under way */
+    nt__device_slot *slots;                /* of the Device fields, in their order */
+    size_t slot_count;
+    nt__buffer flags[2]; /* false, true */
+    nt__buffer **bound;  /* the arguments of the launch under way */
     nt__buffer outputs;
 
     int64_t step, epoch;
@@ -147,6 +155,18 @@ nt_status nt__device_setup(nt_run *run);
 void nt__device_free(nt_run *run);
 nt_status nt__launch(nt_run *run, nt__program *program, const nt__routes *routes, nt__staged *staged, bool first,
                      nt__buffer *const *results);
+
+/* device_fields.c: Device fields as inputs of the programs. */
+nt_status nt__device_fields_list(nt_run *run); /* the slots, without buffers: what the traces need */
+nt_status nt__device_fields_upload(nt_run *run);
+void nt__device_fields_free(nt_run *run);
+/* Gives a Device field (its place in the list of fields) another value: `value` points at a value of the field's C
+ * type, which has been checked. Uploaded at once and written to run->fields; bits that are there already are not
+ * uploaded again. What a launched program still reads stays until it has ended. After a failure the field is as it was.
+ */
+nt_status nt__device_field_write(nt_run *run, size_t field, const void *value);
+/* The same with a number, converted to the field's type; an error when the type does not have it. */
+nt_status nt__device_field_write_number(nt_run *run, size_t field, double number);
 
 /* evaluate.c: one pass; `inside` says whether training calls it. */
 nt_status nt__evaluate_split(nt_run *run, const nt__split *split, bool inside);

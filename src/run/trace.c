@@ -16,27 +16,19 @@ typedef struct tracing {
 
 /* ---- what every trace begins with ------------------------------------------------------------------------------- */
 
-static size_t field_size(nt_field_type type) {
-    static const size_t sizes[] = {
-        [NT_FIELD_BOOL] = sizeof(bool),   [NT_FIELD_INT] = sizeof(int),       [NT_FIELD_INT64] = sizeof(int64_t),
-        [NT_FIELD_FLOAT] = sizeof(float), [NT_FIELD_DOUBLE] = sizeof(double), [NT_FIELD_STRING] = sizeof(char *)};
-    return sizes[type];
-}
-
 /* The view: GraphConst values as they are, Device fields as inputs, nothing of Host fields. */
 static void fill_view(nt_run *run) {
     const nt_experiment *experiment = run->experiment;
     memset(run->view, 0, experiment->view_size);
     for (size_t i = 0; i < experiment->field_count; i++) {
         const nt_field_info *field = &experiment->fields[i];
-        char *at = (char *)run->view + field->view_offset;
-        if (field->marker == NT_GRAPH_CONST) {
-            memcpy(at, (const char *)run->fields + field->offset, field_size(field->type));
-        } else if (field->marker == NT_DEVICE) {
-            nt__type scalar = {nt__field_dtype(field->type), {0}};
-            nt_tensor input = nt__input(NT__ROLE_DEVICE, (int)i, field->name, scalar);
-            memcpy(at, &input, sizeof input);
-        }
+        if (field->marker != NT_GRAPH_CONST) continue;
+        memcpy((char *)run->view + field->view_offset, (const char *)run->fields + field->offset, field->size);
+    }
+    for (size_t i = 0; i < run->slot_count; i++) {
+        const nt_field_info *field = &experiment->fields[run->slots[i].field];
+        nt_tensor input = nt__input(NT__ROLE_DEVICE, (int)i, field->name, run->slots[i].type);
+        memcpy((char *)run->view + field->view_offset, &input, sizeof input);
     }
 }
 

@@ -90,8 +90,8 @@ const char *nt__purpose_name(nt__purpose purpose) {
     static const char *const names[NT__PURPOSE_COUNT] = {
         [NT__PARAMETERS] = "parameters",   [NT__OPTIMIZER_STATE] = "optimizer state",
         [NT__ACCUMULATOR] = "accumulator", [NT__BATCH] = "batch",
-        [NT__STAGED] = "staged batch",     [NT__SCALAR] = "scalar",
-        [NT__OUTPUT] = "output",
+        [NT__STAGED] = "staged batch",     [NT__DEVICE_FIELD] = "device field",
+        [NT__SCALAR] = "scalar",           [NT__OUTPUT] = "output",
     };
     return (size_t)purpose < NT__PURPOSE_COUNT ? names[purpose] : "unknown purpose";
 }

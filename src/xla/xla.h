@@ -46,7 +46,8 @@ typedef enum nt__purpose {
     NT__ACCUMULATOR,
     NT__BATCH,  /* in use by a step */
     NT__STAGED, /* uploaded ahead by the prefetch worker, not yet taken */
-    NT__SCALAR, /* Device fields, rates, flags */
+    NT__DEVICE_FIELD,
+    NT__SCALAR, /* rates, flags */
     NT__OUTPUT, /* losses, predictions */
     NT__PURPOSE_COUNT
 } nt__purpose;

@@ -307,6 +307,49 @@ static void values_are_numbers_too(void **state) {
     assert_true(nt__field_number(field("shuffle"), &fields) == 0);
 }
 
+/* M-45: a number that the type has is taken, converted. */
+static void numbers_become_values(void **state) {
+    (void)state;
+    All fields = All_defaults();
+    assert_int_equal(nt__field_from_number(field("shuffle"), 0, &fields.shuffle), NT_OK);
+    assert_int_equal(nt__field_from_number(field("hidden"), -7, &fields.hidden), NT_OK);
+    assert_int_equal(nt__field_from_number(field("rows"), 0x1p62, &fields.rows), NT_OK);
+    assert_int_equal(nt__field_from_number(field("smoothing"), 0.1, &fields.smoothing), NT_OK);
+    assert_int_equal(nt__field_from_number(field("rate"), 0.1, &fields.rate), NT_OK);
+    assert_false(fields.shuffle);
+    assert_int_equal(fields.hidden, -7);
+    assert_true(fields.rows == (int64_t)1 << 62);
+    assert_true(fields.smoothing == 0.1f);
+    assert_true(fields.rate == 0.1);
+    assert_int_equal(nt__field_from_number(field("rate"), INFINITY, &fields.rate), NT_OK);
+    assert_true(isinf(fields.rate));
+}
+
+static void numbers_that_a_type_has_not_are_refused(void **state) {
+    (void)state;
+    static const struct {
+        const char *field;
+        double number;
+        const char *message;
+    } cases[] = {
+        {"shuffle", 2, "shuffle (bool) cannot be 2"},
+        {"hidden", 0.5, "hidden (int) cannot be 0.5"},
+        {"hidden", 3e9, "hidden (int) cannot be 3000000000"},
+        {"hidden", NAN, "hidden (int) cannot be nan"},
+        {"rows", 0x1p63, "rows (int64_t) cannot be 9.22337203685478e+18"},
+        {"rows", INFINITY, "rows (int64_t) cannot be inf"},
+        {"smoothing", 1e39, "smoothing (float) cannot be 1e+39"},
+        {"folder", 1, "folder (string) cannot be 1"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        All fields = All_defaults(), before = fields;
+        const nt_field_info *info = field(cases[i].field);
+        assert_int_equal(nt__field_from_number(info, cases[i].number, (char *)&fields + info->offset), NT_INVALID);
+        assert_string_equal(nt_error_message(), cases[i].message);
+        assert_memory_equal((char *)&fields + info->offset, (char *)&before + info->offset, info->size);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_list_describes_the_struct),
@@ -327,6 +370,8 @@ int main(void) {
         cmocka_unit_test(printed_numbers_read_back),
         cmocka_unit_test(printing_survives_refused_memory),
         cmocka_unit_test(values_are_numbers_too),
+        cmocka_unit_test(numbers_become_values),
+        cmocka_unit_test(numbers_that_a_type_has_not_are_refused),
     };
     return cmocka_run_group_tests_name("fields", tests, NULL, NULL);
 }
