@@ -70,6 +70,23 @@ void nt_array_free(nt_array *array);
 double nt_array_get(const nt_array *array, int64_t index);
 void nt_array_set(nt_array *array, int64_t index, double value);
 
+/* Arrays with names in one value, in the order they were put in: frozen weights, tables that belong together. Reference
+ * counted like an array. */
+typedef struct nt_arrays nt_arrays;
+/* An empty one; NULL when memory is short. */
+nt_arrays *nt_arrays_new(void);
+/* Adds an array under a name that the set does not have. The reference to the array passes to the set, also when the
+ * call fails. NULL (an array that could not be read) gives the thread's status. */
+nt_status nt_arrays_put(nt_arrays *set, const char *name, nt_array *array);
+/* The array of that name, borrowed; NULL with a message that lists the names. */
+nt_array *nt_arrays_find(const nt_arrays *set, const char *name);
+size_t nt_arrays_count(const nt_arrays *set);
+/* Name and array at a place below the count. */
+const char *nt_arrays_name(const nt_arrays *set, size_t index);
+nt_array *nt_arrays_at(const nt_arrays *set, size_t index);
+nt_arrays *nt_arrays_retain(nt_arrays *set);
+void nt_arrays_free(nt_arrays *set);
+
 /* Reads an IDX file (the format of MNIST), plain or gzip. Element types u8, i8, i16, i32, f32, f64. Checks the magic
  * number, the sizes and that the file holds exactly the bytes they ask for. `file` is looked for in `folder` when that
  * is not NULL, with and without ".gz". NULL with a message that names the file and the numbers. */

@@ -27,6 +27,18 @@ bool nt__type_bytes(nt__type type, size_t *bytes);
 double nt__element_get(nt_dtype dtype, const void *at);
 void nt__element_set(nt_dtype dtype, void *at, double value);
 
+/* Writes a number as one element; false when the type does not have it: a fraction for an integer, more than the type
+ * holds. A floating type rounds. */
+bool nt__element_from_number(nt_dtype dtype, void *at, double number);
+/* The array with elements of another type, a new reference; the array itself when it has that type. NULL with a message
+ * that names the first element which the type does not have. */
+nt_array *nt__array_convert(nt_array *array, nt_dtype dtype);
+
+/* A set of its own with the same arrays. */
+nt_arrays *nt__arrays_copy(const nt_arrays *set);
+/* Gives a name that the set has another array; the reference passes to the set. */
+void nt__arrays_replace(nt_arrays *set, size_t index, nt_array *array);
+
 /* One tensor of a safetensors file. `data` is borrowed. */
 typedef struct nt__named_array {
     const char *name;

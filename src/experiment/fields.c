@@ -260,20 +260,8 @@ nt_dtype nt__field_dtype(nt_field_type type) {
 
 /* ---- numbers as values ------------------------------------------------------------------------------------------ */
 
-static nt_status refuse_number(const nt_field_info *field, double number) {
-    return nt__fail(NT_INVALID, "%s (%s) cannot be %.15g", field->name, nt__field_type_name(field->type), number);
-}
-
-/* nt__element_set takes any number as well as the type can; what it kept tells whether that is the same. */
 nt_status nt__field_from_number(const nt_field_info *field, double number, void *at) {
-    nt_dtype dtype = nt__field_dtype(field->type);
-    if (field->type == NT_FIELD_STRING) return refuse_number(field, number);
-    char element[sizeof(double)];
-    nt__element_set(dtype, element, number);
-    double kept = nt__element_get(dtype, element);
-    bool too_large = dtype == NT_I64 && number >= 0x1p63;
-    bool same = nt_dtype_is_float(dtype) ? isinf(kept) == isinf(number) : kept == number && !too_large;
-    if (!same) return refuse_number(field, number);
-    memcpy(at, element, nt_dtype_size(dtype));
-    return NT_OK;
+    bool has_numbers = field->type != NT_FIELD_STRING;
+    if (has_numbers && nt__element_from_number(nt__field_dtype(field->type), at, number)) return NT_OK;
+    return nt__fail(NT_INVALID, "%s (%s) cannot be %.15g", field->name, nt__field_type_name(field->type), number);
 }
