@@ -106,5 +106,7 @@ bool nt__is_folder(const char *path);
 nt_status nt__keep_previous(const char *path);
 /* Makes a folder and its parents. */
 nt_status nt__make_folder(const char *path);
+/* Whether dlopen can map the file: a whole ELF shared object for this machine. The message does not name the file. */
+nt_status nt__check_shared_object(const char *path);
 
 #endif

@@ -317,13 +317,15 @@ static nt_status find_compiled(build *b, char **path) {
     return status == NT_OUT_OF_MEMORY ? status : NT_OK;
 }
 
-static bool load(const char *path) {
+static nt_status load(const char *path) {
     nt__objects_touch(path);
-    return dlopen(path, RTLD_NOW | RTLD_LOCAL) != NULL;
+    nt_status status = nt__check_shared_object(path);
+    if (status != NT_OK || dlopen(path, RTLD_NOW | RTLD_LOCAL)) return status;
+    return nt__fail(NT_INVALID, "%s", dlerror());
 }
 
 static nt_status fail_to_load(const build *b) {
-    const char *problem = dlerror();
+    const char *problem = nt_error_message();
     bool is_missing_symbol = strstr(problem, "undefined symbol");
     return nt__fail(NT_INVALID, "'%s' was compiled and cannot be loaded: %s%s", b->request->files[0], problem,
                     is_missing_symbol ? ". It is in a file or a library that was not given: name every file (nitro "
@@ -335,11 +337,11 @@ static nt_status fail_to_load(const build *b) {
 static nt_status find_or_compile(build *b, char **path) {
     nt_status status = find_compiled(b, path);
     if (status != NT_OK) return status;
-    if (*path && load(*path)) return NT_OK;
+    if (*path && load(*path) == NT_OK) return NT_OK;
     nt__free(*path);
     *path = NULL;
     status = compile(b, path);
-    if (status != NT_OK || load(*path)) return status;
+    if (status != NT_OK || load(*path) == NT_OK) return status;
     nt__free(*path);
     *path = NULL;
     return fail_to_load(b);

@@ -44,19 +44,23 @@ static nt_status check_table(const char *path, const PJRT_Api *api) {
     return NT_OK;
 }
 
+static nt_status fail_to_load(nt_status status, const char *path, const char *reason) {
+    return nt__fail(status, "plugin '%s' cannot be loaded as a shared object: %s; %s", path, reason, how_to_get_one);
+}
+
 /* The table of a plugin that is not initialised. */
 static nt_status open_table(const char *path, const PJRT_Api **out) {
+    nt_status status = nt__check_shared_object(path);
+    if (status != NT_OK) return fail_to_load(status, path, nt_error_message());
     void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    if (!handle)
-        return nt__fail(NT_INVALID, "plugin '%s' cannot be loaded as a shared object: %s; %s", path, dlerror(),
-                        how_to_get_one);
+    if (!handle) return fail_to_load(NT_INVALID, path, dlerror());
     const PJRT_Api *(*get_api)(void);
     *(void **)&get_api = dlsym(handle, "GetPjrtApi");
     if (!get_api)
         return nt__fail(NT_INVALID, "'%s' is a shared object but no PJRT plugin: it has no GetPjrtApi; %s", path,
                         how_to_get_one);
     const PJRT_Api *api = get_api();
-    nt_status status = check_table(path, api);
+    status = check_table(path, api);
     if (status == NT_OK) *out = api;
     return status;
 }
@@ -125,6 +129,8 @@ static bool read_version_beside(const char *path, int *major, int *minor) {
 /* The minor version of a usable plugin. */
 static nt_status version_of(const char *path, int *minor) {
     int major;
+    nt_status whole = nt__check_shared_object(path);
+    if (whole != NT_OK) return fail_to_load(whole, path, nt_error_message());
     if (read_version_beside(path, &major, minor)) {
         if (major == PJRT_API_MAJOR) return NT_OK;
         return nt__fail(NT_ENGINE, "plugin '%s' has PJRT API %d.%d, nitro was built for major version %d", path, major,

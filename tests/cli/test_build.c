@@ -305,6 +305,19 @@ static void damage(const char *path) {
     assert_int_equal(truncate(path, 100), 0);
 }
 
+/* Leaves the headers whole: dlopen would map what is not there, and the first touch of it would end the process. */
+static void halve(const char *path) {
+    struct stat info;
+    assert_int_equal(stat(path, &info), 0);
+    assert_int_equal(truncate(path, info.st_size / 2), 0);
+}
+
+static void drop_last_byte(const char *path) {
+    struct stat info;
+    assert_int_equal(stat(path, &info), 0);
+    assert_int_equal(truncate(path, info.st_size - 1), 0);
+}
+
 static void make_old(const char *path) {
     struct timespec times[2] = {{.tv_sec = time(NULL) - 40 * 24 * 3600}, {.tv_sec = time(NULL) - 40 * 24 * 3600}};
     assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
@@ -317,6 +330,10 @@ static void a_damaged_object_is_compiled_again(void **state) {
     assert_int_equal(each_ending(scratch("cache/nitro/experiments"), ".so", damage), 1);
     builds("a.c", NULL, true, "First (");
     builds("a.c", NULL, false, "First (");
+    assert_int_equal(each_ending(scratch("cache/nitro/experiments"), ".so", halve), 1);
+    builds("a.c", NULL, true, "First (");
+    assert_int_equal(each_ending(scratch("cache/nitro/experiments"), ".so", drop_last_byte), 1);
+    builds("a.c", NULL, true, "First (");
     assert_int_equal(each_ending(scratch("cache/nitro/experiments"), ".files", damage), 1);
     builds("a.c", NULL, true, "First (");
 }

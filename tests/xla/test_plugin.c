@@ -109,6 +109,49 @@ static void not_a_shared_object(void **state) {
     assert_no_engine(NT_INVALID, scratch("text.so"), "cannot be loaded as a shared object", "make setup");
 }
 
+/* The first touch of what is missing would end the process. */
+static void a_plugin_that_is_cut_short(void **state) {
+    (void)state;
+    struct stat info;
+    build_plugin("cut.so", "");
+    assert_int_equal(stat(scratch("cut.so"), &info), 0);
+    use_file(scratch("cut.so"));
+    for (off_t length = info.st_size - 1; length > 64; length -= 1000) {
+        assert_int_equal(truncate(scratch("cut.so"), length), 0);
+        assert_no_engine(NT_INVALID, scratch("cut.so"), "cannot be loaded as a shared object", "it is cut short",
+                         "make setup");
+    }
+    assert_int_equal(truncate(scratch("cut.so"), 0), 0);
+    assert_no_engine(NT_INVALID, "the file has 0 bytes");
+}
+
+/* The real one's headers, in a file that ends after them. */
+static void the_real_plugin_cut_short(void **state) {
+    (void)state;
+    char head[4096];
+    FILE *file = fopen(real_plugin, "rb");
+    assert_non_null(file);
+    assert_int_equal(fread(head, 1, sizeof head, file), sizeof head);
+    fclose(file);
+    scratch_put("head.so", head, sizeof head);
+    use_file(scratch("head.so"));
+    assert_no_engine(NT_INVALID, scratch("head.so"), "the file has 4096 bytes", "it is cut short");
+    assert_int_equal(truncate(scratch("head.so"), 100 << 20), 0); /* the rest is a hole */
+    assert_no_engine(NT_INVALID, scratch("head.so"), "the file has 104857600 bytes", "it is cut short");
+}
+
+/* A whole one is chosen, whatever a file beside the other one says. */
+static void a_cut_one_among_several(void **state) {
+    (void)state;
+    make_folder("cut");
+    build_plugin("cut/a.so", "-DMINOR=90");
+    put_text("cut/a.so.api", "0 99\n");
+    assert_int_equal(truncate(scratch("cut/a.so"), 2000), 0);
+    build_plugin("cut/b.so", "-DMINOR=80");
+    use_folders(scratch("cut"));
+    assert_no_engine(NT_ENGINE, scratch("cut/b.so"), "stubborn 80");
+}
+
 static void a_shared_object_of_another_kind(void **state) {
     (void)state;
     Dl_info info;
@@ -275,6 +318,9 @@ int main(void) {
         cmocka_unit_test(a_missing_file),
         cmocka_unit_test(a_folder),
         cmocka_unit_test(not_a_shared_object),
+        cmocka_unit_test(a_plugin_that_is_cut_short),
+        cmocka_unit_test(the_real_plugin_cut_short),
+        cmocka_unit_test(a_cut_one_among_several),
         cmocka_unit_test(a_shared_object_of_another_kind),
         cmocka_unit_test(an_overlong_path),
         cmocka_unit_test(tables_that_cannot_be_used),
