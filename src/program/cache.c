@@ -1,7 +1,6 @@
 /* The process's cache of compiled programs, its counters, and the report of each compile. */
 #include <pthread.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "program/program_internal.h"
@@ -30,22 +29,6 @@ static void release(nt__entry *entry) {
     nt__free(entry);
 }
 
-/* ---- a failed compile ------------------------------------------------------------------------------------------- */
-
-/* The engine says "-:LINE:COLUMN": the line of our text leads back to the user's call. */
-static const nt__line *blamed_line(const nt__program *program, const char *engine_text) {
-    const char *at = engine_text ? strstr(engine_text, "-:") : NULL;
-    if (!at) return NULL;
-    long index = strtol(at + 2, NULL, 10) - program->printed.first_line;
-    return index >= 0 && (size_t)index < program->printed.line_count ? &program->printed.lines[index] : NULL;
-}
-
-static nt_status explain_failure(const nt__program *program, nt_status status) {
-    const nt__line *line = blamed_line(program, nt__engine_last_text());
-    if (!line || !*line->site.file) return status;
-    return nt__fail_in(status, "%s:%d in %s", line->site.file, line->site.line, line->site.function);
-}
-
 /* ---- a miss ----------------------------------------------------------------------------------------------------- */
 
 static nt_status compile_entry(const nt__program *program, nt__entry **out) {
@@ -60,7 +43,7 @@ static nt_status compile_entry(const nt__program *program, nt__entry **out) {
                                &signature, program->options, program->options_length, &entry->executable);
     if (status != NT_OK) {
         nt__free(entry);
-        return explain_failure(program, status);
+        return nt__program_explain(program, status);
     }
     entry->key = program->key;
     entry->references = 1;

@@ -52,7 +52,9 @@ nt_status nt__program_new(nt__engine *engine, const nt__program_spec *spec, nt__
     program->quiet = spec->quiet;
     program->role = nt__arena_strdup(&program->arena, spec->role);
     program->experiment = nt__arena_strdup(&program->arena, spec->experiment);
-    bool copied = program->role && program->experiment && copy_parts(program, spec) && copy_ports(program, spec);
+    if (spec->failure_folder) program->failure_folder = nt__arena_strdup(&program->arena, spec->failure_folder);
+    bool copied = program->role && program->experiment && (!spec->failure_folder || program->failure_folder) &&
+                  copy_parts(program, spec) && copy_ports(program, spec);
     nt_status status = copied ? NT_OK : NT_OUT_OF_MEMORY;
     if (status == NT_OK)
         status = nt__compile_options_encode(&(nt__compile_options){0}, &program->options, &program->options_length);

@@ -21,7 +21,8 @@ typedef struct nt__program_spec {
     size_t result_count;
     const nt__part *parts;
     size_t part_count;
-    bool quiet; /* no line for a compile */
+    bool quiet;                 /* no line for a compile */
+    const char *failure_folder; /* of the file about a failed compile; NULL: none is written */
 } nt__program_spec;
 
 typedef struct nt__program nt__program;

@@ -21,11 +21,17 @@ struct nt__program {
     nt__part *parts;
     size_t part_count;
     bool quiet;
+    const char *failure_folder; /* NULL: a failed compile writes no file */
     uint8_t *options;
     size_t options_length;
     nt__hash key;
     nt__entry *entry; /* NULL until first used */
 };
+
+/* After a failed compile: puts the user's line before the thread's message and the arguments behind it, and writes
+ * "<failure_folder>/failed-<role>.txt" with the engine's whole text and the program. A file that cannot be written is
+ * left out of the message. */
+nt_status nt__program_explain(const nt__program *program, nt_status status);
 
 /* Remembers a program as the last one of its role and experiment. False when memory is short. */
 bool nt__describe_remember(const nt__program *program);

@@ -12,7 +12,8 @@
  *   result-shape     the first result of a program is reported with one dimension more than it was declared with
  *   POINT=HOW        every call of this kind fails; POINT=HOW@N: the N-th one since the client was made
  *     points         client, compile, upload, run, readback, event (those of uploads and readbacks together)
- *     ways           error (of a compile: at the line of an operation), oom, refused; for runs also taken: donated
+ *     ways           error (of a compile: at the line of an operation), oom, refused; for compiles also long: an error
+ *                    of a megabyte; for runs also taken: donated
  *                    arguments are gone although the run failed; for events also slow: they come true 20 ms late
  *
  * What was counted is the JSON text of nitro_fake_counts, which also goes to the file NITRO_FAKE_COUNTS at exit.
@@ -48,7 +49,7 @@ typedef struct object {
     bool destroyed;
 } object;
 
-enum { MOST_DEVICES = 8, MOST_DIMENSIONS = 8, MOST_PORTS = 64, MOST_TEXT = 256 };
+enum { MOST_DEVICES = 8, MOST_DIMENSIONS = 8, MOST_PORTS = 64, MOST_TEXT = 256, LONG_NOTES = 20000 };
 
 typedef struct array_type {
     PJRT_Buffer_Type element;
@@ -75,7 +76,7 @@ struct PJRT_Client {
 struct PJRT_Error {
     object object;
     PJRT_Error_Code code;
-    char text[MOST_TEXT];
+    char *text;
 };
 struct PJRT_Buffer {
     object object;
@@ -206,7 +207,8 @@ static const char *outcome(fail_point point) {
 static PJRT_Error *fail(PJRT_Error_Code code, const char *text) {
     PJRT_Error *error = make(ERROR, sizeof *error);
     error->code = code;
-    snprintf(error->text, sizeof error->text, "%s", text);
+    error->text = allocate(strlen(text) + 1, 1);
+    memcpy(error->text, text, strlen(text));
     return error;
 }
 
@@ -243,7 +245,9 @@ static void leave(pthread_mutex_t **held) {
 
 static void error_destroy(PJRT_Error_Destroy_Args *args) {
     ENTER(PJRT_Error_Destroy);
-    destroy(args->error, ERROR, "PJRT_Error_Destroy");
+    if (!destroy(args->error, ERROR, "PJRT_Error_Destroy")) return;
+    free(args->error->text);
+    args->error->text = NULL;
 }
 
 static void error_message(PJRT_Error_Message_Args *args) {
@@ -545,8 +549,9 @@ static PJRT_Error *compile_text(const char *text, PJRT_LoadedExecutable **out) {
     return fail(PJRT_Error_Code_UNKNOWN, "conversion requires module with `main` function");
 }
 
-/* A refusal of one operation, at its place in the text: of tanh, or of the first one where there is none. */
-static PJRT_Error *dislike(const char *text) {
+/* A refusal of one operation, at its place in the text: of tanh, or of the first one where there is none. A long one
+ * goes on for as long as an engine's may that prints the whole module. */
+static PJRT_Error *dislike(const char *text, bool long_winded) {
     const char *tanh = strstr(text, "\"stablehlo.tanh\"");
     char message[MOST_TEXT];
     int line = tanh ? 1 : 3;
@@ -555,17 +560,26 @@ static PJRT_Error *dislike(const char *text) {
              "-:%d:10: error: the fake plugin dislikes this operation\n"
              "<unknown>:0: error: Failed to parse using StableHLO v1.2.3, this could indicate forward incompatibility",
              line);
-    return fail(PJRT_Error_Code_UNKNOWN, message);
+    if (!long_winded) return fail(PJRT_Error_Code_UNKNOWN, message);
+    static const char note[] = "-:1:1: note: the fake plugin goes on and on about it\n";
+    char *whole = allocate(LONG_NOTES * sizeof note + MOST_TEXT, 1);
+    size_t used = (size_t)sprintf(whole, "-:%d:10: error: the fake plugin dislikes this operation\n", line);
+    for (int i = 0; i < LONG_NOTES; i++, used += sizeof note - 1) memcpy(whole + used, note, sizeof note);
+    sprintf(whole + used, "and here it ends\n");
+    PJRT_Error *error = fail(PJRT_Error_Code_UNKNOWN, whole);
+    free(whole);
+    return error;
 }
 
 static PJRT_Error *client_compile(PJRT_Client_Compile_Args *args) {
     ENTER(PJRT_Client_Compile);
     if (!alive(args->client, CLIENT, "PJRT_Client_Compile")) return fail_misused();
     const char *how = outcome(AT_COMPILE);
-    if (*how && strcmp(how, "error") != 0) return fail_as(how);
+    bool is_long = strcmp(how, "long") == 0;
+    if (*how && !is_long && strcmp(how, "error") != 0) return fail_as(how);
     char *text = allocate(args->program->code_size + 1, 1);
     memcpy(text, args->program->code, args->program->code_size);
-    PJRT_Error *error = *how ? dislike(text) : compile_text(text, &args->executable);
+    PJRT_Error *error = *how ? dislike(text, is_long) : compile_text(text, &args->executable);
     free(text);
     return error;
 }

@@ -147,6 +147,58 @@ static void compile_error(void **state) {
     assert_end();
 }
 
+/* A run that logs, in a run_dir of the scratch folder. The failure of its training; its message is the thread's. */
+static nt_status train_with_log(const char *run_dir) {
+    Toy e = small_toy();
+    nt_run_options options = short_options(NULL);
+    options.no_log = false;
+    options.run_dir = scratch(run_dir);
+    nt_run *run;
+    nt_status status = nt_run_new(&variant, &e, &options, &run);
+    if (status == NT_OK) status = nt_train(run);
+    nt_run_free(run);
+    return status;
+}
+
+/* A megabyte of the engine's words: the message has their beginning, the file all of them. */
+static void long_compile_error(void **state) {
+    (void)state;
+    static const char *const parts[] = {
+        "toy.h:",
+        " in toy_forward: compiling 'gradient of Toy': engine error 2 (unknown): -:",
+        "the fake plugin dislikes this operation\n",
+        "goes on and on about it [...]",
+        "; its arguments are smoothing f32[], parameters.default f32[58], x f32[16,4], label u8[16], first bool[]",
+        ". All that the engine said and the program's text are in '"};
+    nt_status status = train_with_log("long");
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) assert_fails(status, NT_ENGINE, parts[i]);
+    assert_fails(status, NT_ENGINE, scratch("long/failed-gradient.txt'"));
+    assert_true(strlen(nt_error_message()) < 2000);
+    char *text;
+    size_t length;
+    assert_ok(nt__read_file(scratch("long/failed-gradient.txt"), &text, &length));
+    assert_true(length > 1000000);
+    assert_non_null(strstr(text, "and here it ends\n\n---- the program ----\nmodule @gradient"));
+    assert_non_null(strstr(text, "stablehlo.tanh"));
+    assert_memory_equal(text, strstr(nt_error_message(), ": ") + 2, 200);
+    nt__free(text);
+    assert_int_equal(scratch_entries(scratch("long")), 2); /* and the log: nothing half-written */
+    assert_same_counts(0, 0);
+    assert_end();
+}
+
+/* Where the file cannot be written the message is the same without its last sentence. */
+static void compile_error_without_a_file(void **state) {
+    (void)state;
+    assert_int_equal(mkdir(scratch("blocked"), 0700), 0);
+    assert_int_equal(mkdir(scratch("blocked/failed-gradient.txt"), 0700), 0);
+    nt_status status = train_with_log("blocked");
+    assert_fails(status, NT_ENGINE, "; its arguments are smoothing f32[], parameters.default f32[58]");
+    assert_null(strstr(nt_error_message(), "failed-gradient"));
+    assert_int_equal(scratch_entries(scratch("blocked")), 2);
+    assert_end();
+}
+
 static void compile_oom(void **state) {
     (void)state;
     assert_life_fails(NT_OUT_OF_MEMORY, "compiling 'optimizer of Toy'", "engine error 8 (out of memory)", "4096 bytes");
@@ -361,6 +413,8 @@ int main(int argc, char **argv) {
         {"no IsDeleted", "missing=PJRT_Buffer_IsDeleted", ends_well},
         {"no memory statistics", "missing=PJRT_Executable_GetCompiledMemoryStats", ends_well},
         {"compile error", "compile=error", compile_error},
+        {"long compile error", "compile=long", long_compile_error},
+        {"compile error without a file", "compile=long", compile_error_without_a_file},
         {"second compile oom", "compile=oom@2", compile_oom},
         {"other result shape", "result-shape", other_result_shape},
         {"upload oom at setup", "upload=oom@2", upload_oom_at_setup},
