@@ -63,6 +63,7 @@ typedef struct nt_array {
 nt_array *nt_array_new(nt_dtype dtype, nt_shape shape);
 /* A new array with a copy of `data`, which holds as many elements as the shape asks for. */
 nt_array *nt_array_from(nt_dtype dtype, nt_shape shape, const void *data);
+/* Both take NULL, of which there is nothing to keep or to free. */
 nt_array *nt_array_retain(nt_array *array);
 void nt_array_free(nt_array *array);
 

@@ -57,9 +57,10 @@ typedef struct nt_run_options {
     nt_maybe_int max_epochs;            /* 1 */
     nt_maybe_int max_steps;             /* stop after that many steps; no limit */
     nt_maybe_int accum;                 /* micro-batches in a step: 1 */
-    nt_maybe_double gradient_clip_norm; /* 0: no clipping */
+    nt_maybe_double gradient_clip_norm; /* 0 or below: no clipping */
     nt_maybe_double learning_rate;      /* the learning_rate hook, else 1e-3 */
-    bool no_log;                        /* write nothing below run_dir */
+    bool no_log;                        /* write nothing below run_dir, and do not lock it */
+    bool evaluate_only;                 /* do not get ready to train: nothing of training is checked or traced */
     bool quiet;                         /* no line for a compiled program */
     nt_event_function on_event;
     void *event_context;
@@ -95,6 +96,7 @@ nt_status nt_validate(nt_run *run, nt_results *out);
 void nt_stop_request(void);
 void nt_stop_clear(void);
 
+/* Of NULL, which is an error: -1, NULL, false. */
 int64_t nt_run_step(const nt_run *run);
 int64_t nt_run_epoch(const nt_run *run);
 const char *nt_run_dir(const nt_run *run);

@@ -2,7 +2,8 @@
  *
  * A function that can fail returns nt_status. The message of the newest failure of the calling thread is
  * nt_error_message(). It says what was wrong, where (file and line of the user's call where there is one), with the
- * values, and what to do. The library never exits, never aborts, and never writes to standard output.
+ * values, and what to do. A NULL where a header does not say that it may be one is NT_INVALID; the message names the
+ * argument. The library never exits, never aborts, and never writes to standard output.
  */
 #ifndef NITRO_STATUS_H
 #define NITRO_STATUS_H

@@ -30,6 +30,7 @@ nt_array *nt_array_new(nt_dtype dtype, nt_shape shape) {
 }
 
 nt_array *nt_array_from(nt_dtype dtype, nt_shape shape, const void *data) {
+    if (nt_shape_elements(shape) > 0 && !nt__given(data, "nt_array_from", "data")) return NULL;
     nt_array *array = nt_array_new(dtype, shape);
     if (array && array->bytes) memcpy(array->data, data, array->bytes);
     return array;
@@ -58,11 +59,13 @@ static void *element_at(const nt_array *array, int64_t index) {
 }
 
 double nt_array_get(const nt_array *array, int64_t index) {
+    if (!nt__given(array, "nt_array_get", "array")) return (double)NAN;
     const void *at = element_at(array, index);
     return at ? nt__element_get(array->dtype, at) : (double)NAN;
 }
 
 void nt_array_set(nt_array *array, int64_t index, double value) {
+    if (!nt__given(array, "nt_array_set", "array")) return;
     void *at = element_at(array, index);
     if (at) nt__element_set(array->dtype, at, value);
 }

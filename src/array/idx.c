@@ -159,6 +159,7 @@ static nt_status find_and_read(nt__arena *arena, const char *folder, const char 
 nt_array *nt_idx_read(const char *folder, const char *file) {
     nt__arena arena = {0};
     nt_array *array = NULL;
+    if (!nt__given(file, "nt_idx_read", "file")) return NULL;
     find_and_read(&arena, folder, file, &array);
     nt__arena_free(&arena);
     return array;

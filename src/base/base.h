@@ -21,6 +21,9 @@ nt_status nt__fail(nt_status status, const char *format, ...) NT__PRINTF(2, 3);
 void nt__fail_nothing(void);
 /* Puts "text: " in front of the thread's message and returns `status`: for a caller that knows more about where. */
 nt_status nt__fail_in(nt_status status, const char *format, ...) NT__PRINTF(2, 3);
+/* Whether an argument of a public call is there; when it is NULL, the message names the call and the argument, and the
+ * status is NT_INVALID. */
+bool nt__given(const void *argument, const char *call, const char *name);
 /* Sends a line to the notice function. */
 void nt__notice(const char *format, ...) NT__PRINTF(1, 2);
 
@@ -76,6 +79,9 @@ void nt__text_free(nt__text *text);
 
 /* Whether the bytes are well-formed UTF-8. */
 bool nt__is_utf8(const char *bytes, size_t length);
+
+/* The number for a message: a nan without its sign, which printf would show as "-nan" and which means nothing. */
+double nt__plain_nan(double number);
 
 /* ---- content hashes --------------------------------------------------------------------------------------------- */
 

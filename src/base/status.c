@@ -53,6 +53,11 @@ nt_status nt__fail_in(nt_status status, const char *format, ...) {
     return nt__fail(status, "%s: %s", where, message);
 }
 
+bool nt__given(const void *argument, const char *call, const char *name) {
+    if (!argument) nt__fail(NT_INVALID, "%s: %s is NULL", call, name);
+    return argument != NULL;
+}
+
 const char *nt_error_message(void) {
     return message;
 }

@@ -3,6 +3,7 @@
  */
 #include "base/base.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -107,6 +108,12 @@ void nt__text_add(nt__text *text, const char *format, ...) {
 void nt__text_free(nt__text *text) {
     nt__free(text->data);
     *text = (nt__text){0};
+}
+
+/* ---- numbers ---------------------------------------------------------------------------------------------------- */
+
+double nt__plain_nan(double number) {
+    return isnan(number) ? (double)NAN : number;
 }
 
 /* ---- UTF-8 ------------------------------------------------------------------------------------------------------ */

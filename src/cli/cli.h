@@ -61,8 +61,9 @@ typedef struct nt__session {
     nt_notice_function notices_before;
 } nt__session;
 
-/* Everything up to a run that is ready to use. The session is to be closed also when this fails. */
-nt__exit_code nt__session_open(const nt__arguments *arguments, const char *command, bool no_log, nt__session *out);
+/* Everything up to a run that is ready to use; one that only evaluates writes no log. The session is to be closed also
+ * when this fails. */
+nt__exit_code nt__session_open(const nt__arguments *arguments, const char *command, bool evaluates, nt__session *out);
 /* Frees everything, writes the counters when they were asked for, and returns `code`, or another one when closing
  * failed. */
 nt__exit_code nt__session_close(nt__session *session, nt__exit_code code);

@@ -74,14 +74,14 @@ nt__exit_code nt__session_fail(nt__session *session, nt_status status) {
     return nt__report_failure(status);
 }
 
-static nt__exit_code open_run(nt__session *session, bool no_log) {
-    session->options.run.no_log = no_log;
+static nt__exit_code open_run(nt__session *session, bool evaluates) {
+    session->options.run.no_log = session->options.run.evaluate_only = evaluates;
     session->engine_used = true;
     nt_status status = nt_run_new(session->experiment, session->fields, &session->options.run, &session->run);
     return status == NT_OK ? NT__EXIT_DONE : nt__session_fail(session, status);
 }
 
-nt__exit_code nt__session_open(const nt__arguments *arguments, const char *command, bool no_log, nt__session *out) {
+nt__exit_code nt__session_open(const nt__arguments *arguments, const char *command, bool evaluates, nt__session *out) {
     *out = (nt__session){.arguments = arguments};
     nt_status status = nt__arguments_options(arguments, &out->options);
     if (status != NT_OK) return nt__report_wrong_use(status);
@@ -92,7 +92,7 @@ nt__exit_code nt__session_open(const nt__arguments *arguments, const char *comma
     if (status != NT_OK) return nt__report_wrong_use(status);
     open_terminal(out);
     nt__stop_on_signals();
-    return open_run(out, no_log);
+    return open_run(out, evaluates);
 }
 
 /* The counters are written when the run is gone: what is still alive then is a leak. */

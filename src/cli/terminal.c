@@ -98,7 +98,7 @@ static void append_pace(nt__terminal *terminal, const nt_event *event, char line
 static void describe_step(nt__terminal *terminal, const nt_event *event, char line[LINE_SIZE]) {
     append(line, "epoch %" PRId64 "/%" PRId64 "  step %" PRId64, event->epoch, event->max_epochs, event->step);
     if (event->steps > 0) append(line, "/%" PRId64, event->steps);
-    append(line, "  loss %.4g", event->loss);
+    append(line, "  loss %.4g", nt__plain_nan(event->loss));
     append_pace(terminal, event, line);
 }
 
@@ -124,6 +124,7 @@ enum { NUMBER_SIZE = 32, NARROWEST = 10 };
 /* Four decimals where they show the value, more digits for small and large ones. */
 static const char *number_text(double value, char out[NUMBER_SIZE]) {
     double size = fabs(value);
+    value = nt__plain_nan(value);
     if (size != 0 && size < 1e-2)
         snprintf(out, NUMBER_SIZE, "%.3e", value);
     else if (size < 1e5)

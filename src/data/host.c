@@ -74,9 +74,10 @@ static void *rows_of(const nt_host_batch *batch, const nt__split_field *field, s
     return copy;
 }
 
+static const nt_array nothing = {.dtype = NT_I64, .shape = {.rank = 1}};
+
 /* Zeros, one for each row: a hook that does not look for NULL goes on with them, and the error is raised after it. */
 static const nt_array *stand_in(const nt_host_batch *batch) {
-    static const nt_array nothing = {.dtype = NT_I64, .shape = {.rank = 1}};
     asked *notes = batch->notes;
     if (!notes->stand_in) notes->stand_in = nt_array_new(NT_I64, nt_dims(batch->rows.count));
     return notes->stand_in ? notes->stand_in : &nothing;
@@ -101,7 +102,8 @@ static const nt_array *note_missing(const nt_host_batch *batch, const char *fiel
 }
 
 const nt_array *nt_host_field(const nt_host_batch *batch, const char *field) {
-    if (!field) field = "(no name: NULL)";
+    if (!nt__given(batch, "nt_host_field", "batch")) return &nothing;
+    if (!nt__given(field, "nt_host_field", "field")) field = "(no name: NULL)";
     const nt__split_field *found = nt__split_field_find(batch->split, field);
     if (!found) return note_missing(batch, field);
     nt_array *array = &batch->notes->fields[found - batch->split->fields];
@@ -127,10 +129,8 @@ static bool can_count(const nt_array *scores, const nt_array *labels) {
 }
 
 static bool check_count(const nt_array *scores, const nt_array *labels) {
-    if (!scores || !labels) {
-        nt__fail(NT_INVALID, "nt_count_correct: the %s are NULL", scores ? "labels" : "scores");
+    if (!nt__given(scores, "nt_count_correct", "scores") || !nt__given(labels, "nt_count_correct", "labels"))
         return false;
-    }
     if (can_count(scores, labels)) return true;
     char scores_text[NT__TYPE_TEXT], labels_text[NT__TYPE_TEXT];
     nt__fail(NT_INVALID,

@@ -73,16 +73,17 @@ static metric *find(const nt_metrics *metrics, const char *name) {
 
 /* A value of one batch. */
 typedef struct entry {
-    const char *name;
+    const char *call, *name;
     mode mode;
     double value, count;
 } entry;
 
 static nt_status check_entry(const entry *from) {
-    if (!from->name || !*from->name) return nt__fail(NT_INVALID, "a metric without a name: give it one");
+    if (!nt__given(from->name, from->call, "name")) return NT_INVALID;
+    if (!*from->name) return nt__fail(NT_INVALID, "%s: a metric without a name: give it one", from->call);
     if (from->mode != MEAN || from->count >= 0) return NT_OK;
     return nt__fail(NT_INVALID, "metric '%s': the count of a mean is %g, it must be from 0 on", from->name,
-                    from->count);
+                    nt__plain_nan(from->count));
 }
 
 static nt_status append(nt_metrics *metrics, const entry *from) {
@@ -119,14 +120,15 @@ static nt_status keep(nt_metrics *metrics, nt_status status) {
 }
 
 static void set(nt_metrics *metrics, entry from) {
-    if (metrics->error.status == NT_OK) keep(metrics, take(metrics, &from));
+    if (nt__given(metrics, from.call, "metrics") && metrics->error.status == NT_OK) keep(metrics, take(metrics, &from));
 }
 
 void nt_metric_mean(nt_metrics *metrics, const char *name, double sum, double count) {
-    set(metrics, (entry){name, MEAN, sum, count});
+    set(metrics, (entry){"nt_metric_mean", name, MEAN, sum, count});
 }
 
 void nt_metric_accuracy(nt_metrics *metrics, const char *name, const nt_array *scores, const nt_array *labels) {
+    if (!nt__given(metrics, "nt_metric_accuracy", "metrics")) return;
     int64_t correct = nt_count_correct(scores, labels);
     if (correct >= 0)
         nt_metric_mean(metrics, name, (double)correct, (double)labels->shape.dims[0]);
@@ -135,15 +137,15 @@ void nt_metric_accuracy(nt_metrics *metrics, const char *name, const nt_array *s
 }
 
 void nt_metric_sum(nt_metrics *metrics, const char *name, double value) {
-    set(metrics, (entry){name, SUM, value, 0});
+    set(metrics, (entry){"nt_metric_sum", name, SUM, value, 0});
 }
 
 void nt_metric_max(nt_metrics *metrics, const char *name, double value) {
-    set(metrics, (entry){name, MAX, value, 0});
+    set(metrics, (entry){"nt_metric_max", name, MAX, value, 0});
 }
 
 void nt_metric_min(nt_metrics *metrics, const char *name, double value) {
-    set(metrics, (entry){name, MIN, value, 0});
+    set(metrics, (entry){"nt_metric_min", name, MIN, value, 0});
 }
 
 static nt_status check_all_set(const nt_metrics *metrics) {

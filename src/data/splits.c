@@ -65,9 +65,9 @@ const nt__split_field *nt__split_field_find(const nt__split *split, const char *
 
 /* ---- declaring a split ------------------------------------------------------------------------------------------ */
 
-static nt_status check_name(const char *what, const char *name) {
-    if (name && *name) return NT_OK;
-    return nt__fail(NT_INVALID, "a %s without a name (%s): give it one", what, name ? "an empty text" : "NULL");
+static nt_status check_name(const char *call, const char *what, const char *name) {
+    if (!nt__given(name, call, what)) return NT_INVALID;
+    return *name ? NT_OK : nt__fail(NT_INVALID, "%s: %s is an empty text: give it a name", call, what);
 }
 
 static nt_status check_options(const char *name, const nt_split_options *options) {
@@ -103,7 +103,7 @@ static nt_status append_split(nt_data *data, const char *name, const nt_split_op
 }
 
 static nt_status add_split(nt_data *data, const char *name, const nt_split_options *options) {
-    nt_status status = check_name("split", name);
+    nt_status status = check_name("nt_split", "name", name);
     if (status == NT_OK) status = check_options(name, options);
     if (status != NT_OK) return status;
     if (find_split(data, name))
@@ -114,13 +114,13 @@ static nt_status add_split(nt_data *data, const char *name, const nt_split_optio
 }
 
 nt_status nt_split_with(nt_data *data, const char *name, nt_split_options options) {
+    if (!nt__given(data, "nt_split", "data")) return NT_INVALID;
     nt_status status = nt_data_status(data);
     return status == NT_OK ? nt__error_keep(&data->error, add_split(data, name, &options)) : status;
 }
 
 nt_status nt_data_status(nt_data *data) {
-    return data ? nt__error_raise(&data->error)
-                : nt__fail(NT_INVALID, "no data (NULL): pass what build_data was given");
+    return nt__given(data, "nt_data_status", "data") ? nt__error_raise(&data->error) : NT_INVALID;
 }
 
 /* ---- adding a field --------------------------------------------------------------------------------------------- */
@@ -195,15 +195,15 @@ static nt_status add_to_split(nt_data *data, const char *split_name, const char 
 /* The array comes first: when it is NULL, the thread's message is about it and must not be lost to another. */
 static nt_status add_field(nt_data *data, const char *split, const char *field, nt_array *array) {
     nt_status status = check_array(array);
-    if (status == NT_OK) status = check_name("split", split);
-    if (status == NT_OK) status = check_name("field", field);
+    if (status == NT_OK) status = check_name("nt_split_field", "split", split);
+    if (status == NT_OK) status = check_name("nt_split_field", "field", field);
     if (status == NT_OK) status = add_to_split(data, split, field, array);
     if (status == NT_OK) return NT_OK;
     return nt__fail_in(status, "split '%s', field '%s'", split ? split : "NULL", field ? field : "NULL");
 }
 
 nt_status nt_split_field(nt_data *data, const char *split, const char *field, nt_array *array) {
-    nt_status status = nt_data_status(data);
+    nt_status status = nt__given(data, "nt_split_field", "data") ? nt_data_status(data) : NT_INVALID;
     if (status == NT_OK) status = nt__error_keep(&data->error, add_field(data, split, field, array));
     if (status != NT_OK) nt_array_free(array);
     return status;

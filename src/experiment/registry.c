@@ -33,6 +33,7 @@ static bool put(const nt_experiment *experiment) {
 }
 
 void nt_experiment_register(const nt_experiment *experiment) {
+    if (!nt__given(experiment, "nt_experiment_register", "experiment")) return;
     pthread_mutex_lock(&registry.lock);
     bool kept = put(experiment);
     pthread_mutex_unlock(&registry.lock);
@@ -47,6 +48,7 @@ const nt_experiment *nt_experiment_at(size_t index) {
 }
 
 const nt_experiment *nt_experiment_find(const char *name) {
+    if (!nt__given(name, "nt_experiment_find", "name")) return NULL;
     pthread_mutex_lock(&registry.lock);
     size_t place = place_of(name);
     const nt_experiment *experiment = place < registry.count ? registry.items[place] : NULL;

@@ -33,7 +33,7 @@ nt_tensor nt_full_at(nt_dtype dtype, nt_shape shape, double value, nt_site site)
 }
 
 nt_tensor nt_constant_at(const nt_array *array, nt_site site) {
-    if (!array) return nt__trace_fail(site, "constant", "the array is NULL: was it not read or made?");
+    if (!array) return nt__trace_fail(site, "constant", "array is NULL: was it not read or made?");
     void *elements = nt__trace_alloc(site, "constant", 1, array->bytes);
     if (!elements) return nt__failed();
     if (array->bytes) memcpy(elements, array->data, array->bytes);

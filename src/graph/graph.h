@@ -23,9 +23,15 @@ nt_status nt__trace_status(const nt__graph *graph);
 /* Keeps an error of the current trace: "FILE:LINE in FUNCTION: what: text", without the place when the site is all
  * zeros. The first one stays. Returns a failed tensor. With no trace under way it becomes the thread's message. */
 nt_tensor nt__trace_fail(nt_site site, const char *what, const char *format, ...) NT__PRINTF(3, 4);
+/* Whether an argument of a public call is there; a NULL keeps an error that names the call and the argument. */
+bool nt__trace_given(const void *argument, nt_site site, const char *call, const char *name);
 /* Keeps the error that the host is out of memory. */
 nt_tensor nt__trace_out_of_memory(void);
+/* What an operation returns once an error was kept. */
+nt_tensor nt__failed(void);
 bool nt__tensor_failed(nt_tensor x);
+/* Whether it is the result of an operation of the current trace. */
+bool nt__tensor_made(nt_tensor x);
 
 /* An argument of the program being traced. `role` and `index` mean something to the caller only and come back with the
  * printed text. `name` is copied. */

@@ -133,8 +133,6 @@ bool nt__axis(nt_site site, const char *what, nt__type type, int64_t axis, int *
 /* Zeroed memory that lives as long as the trace; NULL after keeping an error. */
 void *nt__trace_alloc(nt_site site, const char *what, size_t count, size_t size);
 nt_tensor nt__tensor_of(const nt__node *node);
-/* What an operation returns once an error was kept. */
-nt_tensor nt__failed(void);
 bool nt__is_number(nt_tensor x);
 /* A constant of `type` whose every element is `value`. */
 nt_tensor nt__filled(const char *what, nt__type type, double value, nt_site site);

@@ -74,6 +74,11 @@ nt_tensor nt__trace_fail(nt_site site, const char *what, const char *format, ...
     return nt__failed();
 }
 
+bool nt__trace_given(const void *argument, nt_site site, const char *call, const char *name) {
+    if (!argument) nt__trace_fail(site, call, "%s is NULL", name);
+    return argument != NULL;
+}
+
 bool nt__trace_under_way(nt_site site, const char *what) {
     if (current) return true;
     nt__trace_fail(site, what, "no trace is under way: operations belong in traced hooks (forward, loss, ...)");
@@ -190,6 +195,10 @@ const nt__claim *nt__claims(const nt__graph *graph, size_t *count) {
 
 static const nt__node *look(nt_tensor x) {
     return current && x.trace == current->trace && x.id > 0 && x.id < current->node_count ? current->nodes[x.id] : NULL;
+}
+
+bool nt__tensor_made(nt_tensor x) {
+    return look(x) != NULL;
 }
 
 nt_dtype nt_dtype_of(nt_tensor x) {

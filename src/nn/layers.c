@@ -7,6 +7,7 @@ static nt_init given_or(nt_init given, nt_init otherwise) {
 
 nt_tensor nt_dense_at(nt_model *m, const char *name, nt_tensor x, int64_t units, nt_dense_options options,
                       nt_site site) {
+    if (!nt__trace_given(m, site, "dense", "m") || !nt__trace_given(name, site, "dense", "name")) return nt__failed();
     nt_shape shape = nt_shape_of(x);
     nt_dtype dtype = nt_dtype_of(x);
     if (shape.rank < 1 || units < 1 || !nt_dtype_is_float(dtype)) {

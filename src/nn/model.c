@@ -78,6 +78,7 @@ static bool extend_path(nt_model *m, nt_site site, const char *what, const char 
 
 bool nt_scope_enter(nt_model *m, nt_site site, const char *format, ...) {
     char name[MAX_PATH];
+    if (!nt__trace_given(m, site, "scope", "m") || !nt__trace_given(format, site, "scope", "format")) return false;
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(name, sizeof name, format, arguments);
@@ -94,6 +95,7 @@ bool nt_scope_enter(nt_model *m, nt_site site, const char *format, ...) {
 }
 
 bool nt_scope_leave(nt_model *m) {
+    if (!nt__trace_given(m, (nt_site){0}, "scope", "m")) return false;
     if (m->scopes > 0)
         m->path[m->scope_ends[--m->scopes]] = 0;
     else
@@ -153,6 +155,8 @@ static nt_tensor use_leaf(nt_model *m, size_t index, nt__type type, nt_site site
 nt_tensor nt_parameter_at(nt_model *m, const char *name, nt_shape shape, nt_parameter_options options, nt_site site) {
     nt__type type = {options.dtype, shape};
     char text[NT__TYPE_TEXT];
+    if (!nt__trace_given(m, site, "parameter", "m") || !nt__trace_given(name, site, "parameter", "name"))
+        return nt__failed();
     if (nt_shape_elements(shape) < 1 || !nt_dtype_is_float(type.dtype))
         return nt__trace_fail(site, "parameter",
                               "'%s%s' cannot be %s: a parameter is floating and has at least 1 element", m->path, name,
@@ -180,6 +184,8 @@ static nt_tensor cut_rows(nt_tensor x, int64_t rows, nt_site site) {
 }
 
 nt_tensor nt_field_at(nt_batch *batch, const char *name, nt_site site) {
+    if (!nt__trace_given(batch, site, "field", "batch") || !nt__trace_given(name, site, "field", "name"))
+        return nt__failed();
     for (size_t i = 0; i < batch->count; i++) {
         if (strcmp(batch->fields[i].name, name) != 0) continue;
         if (!batch->inputs[i].trace) batch->inputs[i] = nt__input(batch->role, (int)i, name, batch->fields[i].type);

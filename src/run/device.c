@@ -45,7 +45,7 @@ static nt_status check_rate(const nt_run *run, const nt__group *group) {
     double value = nt__element_get(group->dtype, &element);
     if (value != 0 && isfinite(value)) return NT_OK;
     return nt__fail(NT_INVALID, "learning_rate %g is %g in %s, the type of the parameters of group '%s'; give another",
-                    run->settings.learning_rate, value, nt_dtype_name(group->dtype), group->name);
+                    run->settings.learning_rate, nt__plain_nan(value), nt_dtype_name(group->dtype), group->name);
 }
 
 /* What only training needs of a group: accumulator, state of the rule, rate. */

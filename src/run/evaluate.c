@@ -146,5 +146,6 @@ nt_status nt_evaluate(nt_run *run, const char *split_name, nt_results *out) {
 }
 
 nt_status nt_validate(nt_run *run, nt_results *out) {
+    if (!nt__given(run, "nt_validate", "run")) return NT_INVALID;
     return nt_evaluate(run, "val", out);
 }

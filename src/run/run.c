@@ -50,7 +50,7 @@ static nt_status build_data(nt_run *run) {
     if (kept != NT_OK) status = kept;
     if (status == NT_OK) status = nt__data_check(run->data);
     if (status != NT_OK) return nt__fail_in(status, "build_data of %s", run->experiment->name);
-    run->train = nt__data_split_find(run->data, "train");
+    run->train = run->settings.evaluate_only ? NULL : nt__data_split_find(run->data, "train");
     if (run->train) status = check_train_split(run);
     return status == NT_OK ? list_batch_fields(run) : status;
 }
@@ -144,10 +144,10 @@ static nt_status set_up(nt_run *run, const void *fields, const nt_run_options *o
 
 nt_status nt_run_new(const nt_experiment *experiment, const void *fields, const nt_run_options *options, nt_run **out) {
     static const nt_run_options defaults;
-    if (!out) return nt__fail(NT_INVALID, "nt_run_new: `out` is NULL");
+    if (!nt__given(out, "nt_run_new", "out")) return NT_INVALID;
     *out = NULL;
     if (!experiment)
-        return nt__fail(NT_INVALID, "nt_run_new: the experiment is NULL; E_experiment() of NT_DEFINE(E, ...) is one");
+        return nt__fail(NT_INVALID, "nt_run_new: experiment is NULL; E_experiment() of NT_DEFINE(E, ...) is one");
     nt_run *run = nt__alloc(1, sizeof *run);
     if (!run) return NT_OUT_OF_MEMORY;
     if (!options) options = &defaults;
@@ -191,7 +191,7 @@ nt_status nt_shutdown(void) {
 }
 
 nt_status nt__check_idle(const nt_run *run, const char *call) {
-    if (!run) return nt__fail(NT_INVALID, "%s: the run is NULL", call);
+    if (!nt__given(run, call, "run")) return NT_INVALID;
     if (!run->busy) return NT_OK;
     return nt__fail(NT_INVALID,
                     "%s: run '%s' is training or evaluating; its hooks and listener cannot start that again", call,
@@ -201,17 +201,18 @@ nt_status nt__check_idle(const nt_run *run, const char *call) {
 /* ---- what a handle says of itself ------------------------------------------------------------------------------- */
 
 int64_t nt_run_step(const nt_run *run) {
-    return run->step;
+    return nt__given(run, "nt_run_step", "run") ? run->step : -1;
 }
 
 int64_t nt_run_epoch(const nt_run *run) {
-    return run->epoch;
+    return nt__given(run, "nt_run_epoch", "run") ? run->epoch : -1;
 }
 
 const char *nt_run_dir(const nt_run *run) {
-    return run->settings.run_dir;
+    return nt__given(run, "nt_run_dir", "run") ? run->settings.run_dir : NULL;
 }
 
 bool nt_run_has_split(const nt_run *run, const char *split) {
+    if (!nt__given(run, "nt_run_has_split", "run") || !nt__given(split, "nt_run_has_split", "split")) return false;
     return nt__data_split_find(run->data, split) != NULL;
 }

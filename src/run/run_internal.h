@@ -27,7 +27,7 @@ typedef struct nt__settings {
     const char *run_dir;
     int64_t seed, max_epochs, max_steps, accum;
     double gradient_clip_norm, learning_rate;
-    bool no_log, quiet;
+    bool no_log, quiet, evaluate_only;
 } nt__settings;
 
 /* ---- metrics (metrics.c) ---------------------------------------------------------------------------------------- */

@@ -24,7 +24,7 @@ static nt_status integer(const nt_run *run, const char *name, nt_maybe_int optio
     else if (value == floor(value) && fabs(value) < 0x1p53)
         *out = (int64_t)value;
     else
-        return nt__fail(NT_INVALID, "field %s is %g; it must be a whole number below 2^53", name, value);
+        return nt__fail(NT_INVALID, "field %s is %g; it must be a whole number below 2^53", name, nt__plain_nan(value));
     return NT_OK;
 }
 
@@ -44,19 +44,20 @@ static const char *folder(nt_run *run, const char *option) {
 }
 
 static nt_status check(const nt__settings *s) {
+    if (s->seed < 0) return nt__fail(NT_INVALID, "seed is %lld; give 0 or more", (long long)s->seed);
+    if (s->evaluate_only) return NT_OK;
     if (s->accum < 1)
         return nt__fail(NT_INVALID, "accum is %lld; a step has at least 1 micro-batch", (long long)s->accum);
     if (s->max_epochs < 0) return nt__fail(NT_INVALID, "max_epochs is %lld; give 0 or more", (long long)s->max_epochs);
     if (s->max_steps < 0) return nt__fail(NT_INVALID, "max_steps is %lld; give 0 or more", (long long)s->max_steps);
-    if (s->seed < 0) return nt__fail(NT_INVALID, "seed is %lld; give 0 or more", (long long)s->seed);
     if (!isfinite(s->gradient_clip_norm))
-        return nt__fail(NT_INVALID, "gradient_clip_norm is %g; give a number, 0 for no clipping",
-                        s->gradient_clip_norm);
+        return nt__fail(NT_INVALID, "gradient_clip_norm is %g; give a finite number, 0 for no clipping",
+                        nt__plain_nan(s->gradient_clip_norm));
     if (s->learning_rate == 0 || !isfinite(s->learning_rate))
         return nt__fail(NT_INVALID,
                         "learning_rate is %g (from the option, else from the learning_rate hook); give a finite number "
                         "other than 0",
-                        s->learning_rate);
+                        nt__plain_nan(s->learning_rate));
     return NT_OK;
 }
 
@@ -74,9 +75,10 @@ nt_status nt__settings_resolve(nt_run *run, const nt_run_options *options) {
                        : hooks->learning_rate       ? hooks->learning_rate(run->fields)
                                                     : 1e-3;
     s->no_log = options->no_log;
+    s->evaluate_only = options->evaluate_only;
     s->quiet = options->quiet;
     run->rule = nt__rule_resolve(hooks->optimizer ? hooks->optimizer(run->fields) : (nt_rule){0});
     if (!s->run_dir) return NT_OUT_OF_MEMORY;
     if (status == NT_OK) status = check(s);
-    return status == NT_OK ? nt__rule_check(&run->rule) : status;
+    return status == NT_OK && !s->evaluate_only ? nt__rule_check(&run->rule) : status;
 }

@@ -60,6 +60,7 @@ static json_t *buffers_object(const nt__engine_counts *counts) {
 }
 
 nt_status nt_stats_write(const char *path) {
+    if (!nt__given(path, "nt_stats_write", "path")) return NT_INVALID;
     nt__engine_counts counts = nt__engine_counts_now();
     json_t *root = json_pack("{s:o, s:{s:o, s:o}, s:o, s:o, s:I, s:I}", "cache", cache_object(), "transfers", "upload",
                              transfers_object(counts.uploads), "download", transfers_object(counts.downloads),

@@ -74,13 +74,42 @@ static void end(tracing *t) {
     nt__arena_free(&t->arena);
 }
 
+/* A hook may forget to return the result: what comes back then is zeros, or whatever the variable held. */
+static void check_returned(tracing *t, const char *hook, nt_tensor returned) {
+    const nt_experiment *experiment = t->run->experiment;
+    if (nt__tensor_made(returned)) return;
+    const char *what = nt__arena_sprintf(&t->arena, "%s: %s of %s", experiment->file, hook, experiment->name);
+    if (!what)
+        nt__trace_out_of_memory();
+    else
+        nt__trace_fail(
+            (nt_site){0}, what,
+            "it returned no tensor: what came back is not the result of an operation of this call; return what "
+            "the last operation gave");
+}
+
 static void call_forward(tracing *t) {
     t->outputs = t->run->experiment->hooks.forward(t->run->view, t->run->model, &t->run->batch);
+    check_returned(t, "forward", t->outputs);
     nt__model_end(t->run->model);
 }
 
 static nt_tensor call_loss(tracing *t) {
-    return t->run->experiment->hooks.loss(t->run->view, t->outputs, &t->run->batch);
+    nt_tensor loss = t->run->experiment->hooks.loss(t->run->view, t->outputs, &t->run->batch);
+    check_returned(t, "loss", loss);
+    return loss;
+}
+
+/* Checked before the loss is traced, which would find fault with it in its own words. */
+static void check_outputs(tracing *t) {
+    nt_run *run = t->run;
+    run->outputs_type = (nt__type){nt_dtype_of(t->outputs), nt_shape_of(t->outputs)};
+    nt_shape shape = run->outputs_type.shape;
+    if (!nt__tensor_made(t->outputs) || (shape.rank >= 1 && shape.dims[0] == run->batch_size)) return;
+    char text[NT__TYPE_TEXT];
+    nt__trace_fail((nt_site){0}, run->experiment->file,
+                   "forward returned %s; axis 0 of the outputs must be the %lld samples of the batch",
+                   nt__type_text(run->outputs_type, text), (long long)run->batch_size);
 }
 
 /* ---- what every trace ends with --------------------------------------------------------------------------------- */
@@ -178,19 +207,12 @@ nt_status nt__trace_model(nt_run *run) {
     nt_status status = begin(&t, run);
     if (status != NT_OK) return status;
     call_forward(&t);
+    check_outputs(&t);
     if (run->train) call_loss(&t);
-    run->outputs_type = (nt__type){nt_dtype_of(t.outputs), nt_shape_of(t.outputs)};
     status = nt__trace_status(t.graph);
     if (status == NT_OK) status = check_claims(&t);
     end(&t);
     if (status != NT_OK) return status;
-    nt_shape shape = run->outputs_type.shape;
-    if (shape.rank < 1 || shape.dims[0] != run->batch_size) {
-        char text[NT__TYPE_TEXT];
-        return nt__fail(NT_INVALID,
-                        "%s: forward returned %s; axis 0 of the outputs must be the %lld samples of the batch",
-                        run->experiment->file, nt__type_text(run->outputs_type, text), (long long)run->batch_size);
-    }
     size_t count;
     const nt__leaf *leaves = nt__model_leaves(run->model, &count);
     return nt__layout_build(leaves, count, NULL, &run->layout);

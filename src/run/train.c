@@ -34,8 +34,8 @@ static nt_status diverged(const loop *l, const pending *p, double loss) {
                     "the loss is %g at step %lld of epoch %lld (micro-batch %lld of split 'train'). Nothing is rolled "
                     "back: start again with a "
                     "lower learning rate (now %g) or with gradient clipping, and look at the data of that batch",
-                    loss, (long long)p->step + 1, (long long)l->run->epoch, (long long)p->staged->index + 1,
-                    l->run->settings.learning_rate);
+                    nt__plain_nan(loss), (long long)p->step + 1, (long long)l->run->epoch,
+                    (long long)p->staged->index + 1, l->run->settings.learning_rate);
 }
 
 static void drop(const loop *l, pending *p) {
@@ -219,6 +219,12 @@ static int64_t steps_in_all(const nt_run *run) {
 nt_status nt_train(nt_run *run) {
     nt_status status = nt__check_idle(run, "nt_train");
     if (status != NT_OK) return status;
+    if (run->settings.evaluate_only)
+        return nt__fail(
+            NT_INVALID,
+            "nt_train: run '%s' was made with evaluate_only, which gets nothing ready to train: make another "
+            "run without it",
+            run->experiment->name);
     if (!run->train)
         return nt__fail(NT_INVALID,
                         "experiment '%s' has no split 'train' (its splits: %s), so this handle only evaluates",

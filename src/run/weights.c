@@ -35,6 +35,7 @@ static void fail_unknown(const nt_run *run, const char *path) {
 }
 
 nt_array *nt_run_parameter(nt_run *run, const char *path) {
+    if (!nt__given(run, "nt_run_parameter", "run") || !nt__given(path, "nt_run_parameter", "path")) return NULL;
     const nt__row *row = find_row(run, path);
     if (!row) {
         fail_unknown(run, path);
@@ -54,6 +55,7 @@ static void free_groups(const nt_run *run, nt_array **groups) {
 }
 
 nt_status nt_run_save(nt_run *run, const char *path) {
+    if (!nt__given(run, "nt_run_save", "run") || !nt__given(path, "nt_run_save", "path")) return NT_INVALID;
     nt__arena arena = {0};
     size_t count = run->layout.row_count;
     nt_array **groups = nt__arena_alloc(&arena, run->layout.group_count, sizeof *groups);
@@ -130,6 +132,7 @@ static nt_status upload_group(nt_run *run, int group, const nt__safetensors *fil
 }
 
 nt_status nt_run_load(nt_run *run, const char *path) {
+    if (!nt__given(run, "nt_run_load", "run") || !nt__given(path, "nt_run_load", "path")) return NT_INVALID;
     nt__safetensors file = {0};
     nt_status status = nt__safetensors_read(path, &file);
     if (status != NT_OK) return status;

@@ -318,7 +318,7 @@ static void batches_that_differ_are_refused(void **state) {
         {set_one_more, {"batch 3", "'other'", "first batch"}},
         {combine_otherwise, {"batch 3", "'loss'", "by max, in the first batch it was by sum"}},
         {set_without_a_name, {"batch 3", "without a name"}},
-        {set_without_any_name, {"batch 3", "without a name"}},
+        {set_without_any_name, {"batch 3", "name is NULL"}},
         {count_below_zero, {"batch 3", "'accuracy'", "-2"}},
         {count_nan, {"batch 3", "'accuracy'", "nan"}},
     };
@@ -346,7 +346,7 @@ static void metrics_with_an_error_take_nothing_more(void **state) {
     set_without_a_name(metrics);
     nt_metric_sum(metrics, "other", 1);
     assert_int_equal(nt__metrics_end_batch(metrics), NT_INVALID);
-    assert_message_has("batch 1: a metric without a name");
+    assert_message_has("batch 1: nt_metric_sum: a metric without a name");
     nt_metric_sum(metrics, "loss", 1);
     assert_int_equal(nt__metrics_count(metrics), 1);
     assert_true(nt__metrics_value(metrics, 0) == 1);
@@ -455,9 +455,9 @@ static void arrays_that_do_not_fit_are_refused(void **state) {
     }
     nt_array *score = made_scores(NT_F32);
     assert_int_equal(nt_count_correct(score, NULL), -1);
-    assert_message_has("labels are NULL");
+    assert_message_has("labels is NULL");
     assert_int_equal(nt_count_correct(NULL, NULL), -1);
-    assert_message_has("scores are NULL");
+    assert_message_has("scores is NULL");
     nt_array_free(score);
 }
 

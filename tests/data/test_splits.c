@@ -108,8 +108,8 @@ static void bad_splits_are_refused(void **state) {
         {"train", {.batch = 1, .limit = -5}, {"first is 0", "limit is -5", "negative"}},
         {"train", {.batch = 1, .first = 7, .limit = 7}, {"first is 7", "limit is 7", "above first"}},
         {"train", {.batch = 1, .first = 9, .limit = 7}, {"first is 9", "limit is 7"}},
-        {"", {.batch = 1}, {"split without a name", "empty"}},
-        {NULL, {.batch = 1}, {"split without a name", "NULL"}},
+        {"", {.batch = 1}, {"nt_split: name is an empty text"}},
+        {NULL, {.batch = 1}, {"nt_split: name is NULL"}},
         {"there", {.batch = 1}, {"split 'there'", "already"}},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -133,9 +133,9 @@ static void bad_fields_are_refused(void **state) {
         const char *parts[PARTS];
     } rows[] = {
         {1, 8, "prat", "x", {1, {8}}, NT_NOT_FOUND, {"no split 'prat'", "part", "nt_split"}},
-        {1, 8, NULL, "x", {1, {8}}, NT_INVALID, {"split without a name", "NULL", "field 'x'"}},
-        {1, 8, "part", "", {1, {8}}, NT_INVALID, {"split 'part'", "field without a name"}},
-        {1, 8, "part", NULL, {1, {8}}, NT_INVALID, {"split 'part'", "field without a name"}},
+        {1, 8, NULL, "x", {1, {8}}, NT_INVALID, {"split is NULL", "field 'x'"}},
+        {1, 8, "part", "", {1, {8}}, NT_INVALID, {"split 'part'", "field is an empty text"}},
+        {1, 8, "part", NULL, {1, {8}}, NT_INVALID, {"split 'part'", "field is NULL"}},
         {1, 8, "part", "x", {0}, NT_INVALID, {"split 'part', field 'x'", "no axes", "axis 0"}},
         {1, 9, "part", "x", {1, {8}}, NT_INVALID, {"split 'part', field 'x'", "4 <= row < 9", "only 8 rows"}},
         {1, 0, "part", "x", {2, {4, 2}}, NT_INVALID, {"field 'x'", "rows from 4 on", "only 4 rows"}},

@@ -187,7 +187,7 @@ static const struct {
     ROW(full_too_many_bytes, "full: f64[2305843009213693952]" REST_OF_TYPE),
     ROW(full_nine_axes, "full: f32[rank 9]" REST_OF_TYPE),
     ROW(full_unknown_type, "full: unknown type[2]" REST_OF_TYPE),
-    ROW(constant_of_null, "constant: the array is NULL: was it not read or made?"),
+    ROW(constant_of_null, "constant: array is NULL: was it not read or made?"),
     ROW(iota_axis, "iota: axis 2 of i32[2,3]: its axes run from -2 to 1"),
     ROW(iota_scalar, "iota: axis -1 of i32[]: a scalar has no axes"),
     ROW(iota_bool, "iota: needs a floating or integer tensor, got bool[2]; nt_convert makes one"),
