@@ -52,11 +52,11 @@ typedef void (*nt_event_function)(const nt_event *event, void *context);
 /* For each: the option, else the experiment's field of that name (not for the rate: a field of that name may be
  * anything), else the default. */
 typedef struct nt_run_options {
-    const char *run_dir;                /* "runs/<Experiment>"; NULL is not given */
-    nt_maybe_int seed;                  /* 42 */
-    nt_maybe_int max_epochs;            /* 1 */
-    nt_maybe_int max_steps;             /* stop after that many steps; no limit */
-    nt_maybe_int accum;                 /* micro-batches in a step: 1 */
+    const char *run_dir;     /* "runs/<Experiment>"; NULL is not given. One run at a time may log in a folder */
+    nt_maybe_int seed;       /* 42 */
+    nt_maybe_int max_epochs; /* 1 */
+    nt_maybe_int max_steps;  /* stop after that many steps; no limit */
+    nt_maybe_int accum;      /* micro-batches in a step: 1 */
     nt_maybe_double gradient_clip_norm; /* 0 or below: no clipping */
     nt_maybe_double learning_rate;      /* the learning_rate hook, else 1e-3 */
     bool no_log;                        /* write nothing below run_dir, and do not lock it */

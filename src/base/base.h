@@ -99,7 +99,8 @@ void nt__hash_hex(nt__hash hash, char out[33]);
 double nt__seconds(void); /* monotonic */
 /* Whole file into memory, NUL-terminated (the NUL is not counted). */
 nt_status nt__read_file(const char *path, char **data, size_t *length);
-/* Writes beside the target, syncs, renames: a reader sees the old file or the new one, whole. */
+/* Writes beside the target, syncs, renames: a reader sees the old file or the new one, whole. A target that is a device
+ * or a pipe is written into. */
 nt_status nt__write_file(const char *path, const void *data, size_t length);
 /* The same for content that lies in several places. */
 typedef struct nt__piece {
@@ -108,6 +109,15 @@ typedef struct nt__piece {
 } nt__piece;
 nt_status nt__write_file_pieces(const char *path, const nt__piece *pieces, size_t count);
 bool nt__is_folder(const char *path);
+/* What a person can do about an error of the system when a file was to be written, "; free space ..."; "" when there is
+ * nothing to say. */
+const char *nt__write_advice(int error);
+/* Whether nt__write_file has a place to write to: before work whose result would be lost. */
+nt_status nt__check_can_write(const char *path);
+/* Locks a folder for as long as the descriptor is open, against other processes and other calls. NT_INVALID: it is
+ * locked. Where the file system has no locks, nothing is locked and that is no failure. */
+nt_status nt__lock_folder(const char *path, int *descriptor);
+void nt__unlock_folder(int descriptor);
 /* Renames "path" to "path.previous", over an older one: before it is written anew. No file is no failure. */
 nt_status nt__keep_previous(const char *path);
 /* Makes a folder and its parents. */

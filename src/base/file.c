@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -22,7 +23,22 @@ double nt__seconds(void) {
 static nt_status fail_from_errno(const char *action, const char *path) {
     int error = errno;
     nt_status status = error == ENOENT || error == ENOTDIR ? NT_NOT_FOUND : NT_IO;
-    return nt__fail(status, "cannot %s '%s': %s", action, path, strerror(error));
+    return nt__fail(status, "cannot %s '%s': %s%s", action, path, strerror(error), nt__write_advice(error));
+}
+
+const char *nt__write_advice(int error) {
+    static const struct {
+        int error;
+        const char *advice;
+    } table[] = {
+        {ENOSPC, "; free space there or choose another folder"},
+        {EDQUOT, "; delete files of yours there or choose another folder"},
+        {EFBIG, "; raise the limit for files (ulimit -f) or choose another folder"},
+        {EROFS, "; choose a folder that can be written"},
+    };
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++)
+        if (table[i].error == error) return table[i].advice;
+    return "";
 }
 
 /* ---- reading ---------------------------------------------------------------------------------------------------- */
@@ -91,11 +107,11 @@ static bool write_all(int file, const char *bytes, size_t length) {
     return true;
 }
 
-/* Fills, syncs and closes `file`; closes it also when something fails. */
-static bool fill_file(int file, const nt__piece *pieces, size_t count) {
+/* Fills, syncs and closes `file`; closes it also when something fails. Devices and pipes cannot be synced. */
+static bool fill_file(int file, const nt__piece *pieces, size_t count, bool syncs) {
     bool good = true;
     for (size_t i = 0; good && i < count; i++) good = write_all(file, pieces[i].data, pieces[i].length);
-    good = good && fsync(file) == 0;
+    good = good && (!syncs || fsync(file) == 0);
     int error = errno;
     bool closed = close(file) == 0;
     if (!good) errno = error;
@@ -125,7 +141,7 @@ static nt_status write_beside(const char *path, const char *folder, const char *
                               size_t count) {
     int file = open(beside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (file < 0) return fail_from_errno("create", beside);
-    nt_status status = fill_file(file, pieces, count) ? NT_OK : fail_from_errno("write", beside);
+    nt_status status = fill_file(file, pieces, count, true) ? NT_OK : fail_from_errno("write", beside);
     if (status == NT_OK && rename(beside, path) != 0) status = fail_from_errno("rename the finished file to", path);
     if (status != NT_OK) {
         unlink(beside);
@@ -134,7 +150,20 @@ static nt_status write_beside(const char *path, const char *folder, const char *
     return sync_folder(folder) ? NT_OK : fail_from_errno("sync the folder after a write to it,", folder);
 }
 
+/* A device or a pipe: another file must not take its name. */
+static bool is_special(const char *path) {
+    struct stat info;
+    return stat(path, &info) == 0 && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode);
+}
+
+static nt_status write_into(const char *path, const nt__piece *pieces, size_t count) {
+    int file = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
+    if (file < 0) return fail_from_errno("open", path);
+    return fill_file(file, pieces, count, false) ? NT_OK : fail_from_errno("write", path);
+}
+
 nt_status nt__write_file_pieces(const char *path, const nt__piece *pieces, size_t count) {
+    if (is_special(path)) return write_into(path, pieces, count);
     char *folder = folder_of(path);
     char *beside = folder ? name_beside(path) : NULL;
     nt_status status = beside ? write_beside(path, folder, beside, pieces, count) : NT_OUT_OF_MEMORY;
@@ -145,6 +174,21 @@ nt_status nt__write_file_pieces(const char *path, const nt__piece *pieces, size_
 
 nt_status nt__write_file(const char *path, const void *data, size_t length) {
     return nt__write_file_pieces(path, &(nt__piece){data, length}, 1);
+}
+
+nt_status nt__check_can_write(const char *path) {
+    if (nt__is_folder(path)) return nt__fail(NT_INVALID, "'%s' is a folder: name a file", path);
+    if (is_special(path)) return access(path, W_OK) == 0 ? NT_OK : fail_from_errno("write", path);
+    char *folder = folder_of(path);
+    if (!folder) return NT_OUT_OF_MEMORY;
+    nt_status status = NT_OK;
+    if (!nt__is_folder(folder))
+        status = nt__fail(NT_NOT_FOUND, "cannot write '%s': there is no folder '%s'; make it or name another file",
+                          path, folder);
+    else if (access(folder, W_OK | X_OK) != 0)
+        status = fail_from_errno("write into the folder", folder);
+    nt__free(folder);
+    return status;
 }
 
 /* ---- folders ---------------------------------------------------------------------------------------------------- */
@@ -159,6 +203,9 @@ static nt_status make_one_folder(const char *path) {
     if (mkdir(path, 0777) == 0) return NT_OK;
     int error = errno;
     if (nt__is_folder(path)) return NT_OK;
+    if (error == EEXIST)
+        return nt__fail(NT_IO, "cannot make the folder '%s': %s and is no folder; remove it or choose another name",
+                        path, strerror(error));
     errno = error;
     return fail_from_errno("make the folder", path);
 }
@@ -176,6 +223,19 @@ nt_status nt__make_folder(const char *path) {
     if (status == NT_OK) status = make_one_folder(part);
     nt__free(part);
     return status;
+}
+
+nt_status nt__lock_folder(const char *path, int *descriptor) {
+    *descriptor = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (*descriptor < 0) return fail_from_errno("open the folder", path);
+    if (flock(*descriptor, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return NT_OK;
+    close(*descriptor);
+    *descriptor = -1;
+    return nt__fail(NT_INVALID, "the folder '%s' is in use", path);
+}
+
+void nt__unlock_folder(int descriptor) {
+    if (descriptor >= 0) close(descriptor);
 }
 
 nt_status nt__keep_previous(const char *path) {

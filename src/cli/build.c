@@ -290,12 +290,12 @@ static nt_status compile_and_keep(build *b, const char *workshop, char **path) {
 
 static nt_status compile(build *b, char **path) {
     char *workshop;
+    nt__objects_prune(&b->objects);
     nt_status status = nt__objects_workshop(&b->objects, &workshop);
     if (status != NT_OK) return status;
     status = compile_and_keep(b, workshop, path);
     nt__folder_remove(workshop);
     nt__free(workshop);
-    nt__objects_prune(&b->objects);
     return status;
 }
 

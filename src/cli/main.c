@@ -4,6 +4,7 @@
 #include "cli/cli.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <unistd.h>
 #include <fcntl.h>
 #include <string.h>
@@ -135,5 +136,7 @@ static void open_standard_streams(void) {
 
 int main(int count, char **words) {
     open_standard_streams();
+    /* A file that reaches the limit of the process is an error of the write, as on a full disk. */
+    signal(SIGXFSZ, SIG_IGN);
     return finish_output(run(count > 0 ? count - 1 : 0, words + 1));
 }

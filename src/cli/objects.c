@@ -12,6 +12,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -61,7 +62,7 @@ void nt__objects_close(nt__objects *objects) {
 }
 
 nt_status nt__objects_workshop(const nt__objects *objects, char **path) {
-    *path = nt__sprintf("%s/build-XXXXXX", objects->folder);
+    *path = nt__sprintf("%s/build-%ld-XXXXXX", objects->folder, (long)getpid());
     if (!*path) return NT_OUT_OF_MEMORY;
     if (mkdtemp(*path)) return NT_OK;
     nt_status status = nt__fail(NT_IO, "cannot make the folder '%s' to compile in: %s", *path, strerror(errno));
@@ -153,7 +154,7 @@ nt_status nt__objects_keep(const nt__objects *objects, nt__recipe recipe, const 
 
 /* ---- tidying up ------------------------------------------------------------------------------------------------- */
 
-enum { DAYS_KEPT = 30 };
+enum { DAY = 24 * 3600, UNUSED_KEPT = 30 * DAY, UNFINISHED_KEPT = DAY, ORPHAN_KEPT = 600 }; /* seconds */
 
 void nt__objects_touch(const char *path) {
     utimensat(AT_FDCWD, path, NULL, 0);
@@ -184,9 +185,23 @@ void nt__folder_remove(const char *path) {
     rmdir(path);
 }
 
+/* How long an entry may lie untouched. "build-<process>-XXXXXX" and "<object>.<process>-<number>-<time>.tmp" are
+ * unfinished, and stay behind when a build is killed. They are kept a while although their process is gone: it may be
+ * one of another machine that shares the folder. */
+static time_t time_kept(const char *path) {
+    const char *name = strrchr(path, '/') + 1;
+    size_t length = strlen(name);
+    bool is_workshop = strncmp(name, "build-", 6) == 0;
+    bool is_unfinished = is_workshop || (length > 4 && strcmp(name + length - 4, ".tmp") == 0);
+    long process = 0;
+    if (!is_unfinished) return UNUSED_KEPT;
+    bool has_process = sscanf(name, is_workshop ? "build-%ld-" : "%*[^.].%*[^.].%ld-", &process) == 1 && process > 0;
+    return has_process && kill((pid_t)process, 0) != 0 && errno == ESRCH ? ORPHAN_KEPT : UNFINISHED_KEPT;
+}
+
 static void remove_when_old(const char *path) {
     struct stat info;
-    if (lstat(path, &info) != 0 || time(NULL) - info.st_mtime < DAYS_KEPT * 24 * 3600) return;
+    if (lstat(path, &info) != 0 || time(NULL) - info.st_mtime < time_kept(path)) return;
     if (S_ISDIR(info.st_mode))
         nt__folder_remove(path);
     else

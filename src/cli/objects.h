@@ -28,7 +28,8 @@ nt_status nt__objects_keep(const nt__objects *objects, nt__recipe recipe, const 
                            const char *path);
 /* Notes that the object was used today. */
 void nt__objects_touch(const char *path);
-/* Deletes what nobody used for 30 days. */
+/* Deletes what nobody used for 30 days, and what builds left that were killed: after ten minutes when the process is
+ * gone, else after a day. */
 void nt__objects_prune(const nt__objects *objects);
 
 /* A new folder to build in, below the folder of the objects. The caller frees the path and removes the folder. */

@@ -81,9 +81,16 @@ static nt__exit_code open_run(nt__session *session, bool evaluates) {
     return status == NT_OK ? NT__EXIT_DONE : nt__session_fail(session, status);
 }
 
+/* The counters are written at the very end, so that they cannot be is said at once. */
+static nt_status check_stats(const char *path) {
+    nt_status status = nt__check_can_write(path);
+    return status == NT_OK ? NT_OK : nt__fail_in(status, "--stats");
+}
+
 nt__exit_code nt__session_open(const nt__arguments *arguments, const char *command, bool evaluates, nt__session *out) {
     *out = (nt__session){.arguments = arguments};
     nt_status status = nt__arguments_options(arguments, &out->options);
+    if (status == NT_OK && out->options.stats) status = check_stats(out->options.stats);
     if (status != NT_OK) return nt__report_wrong_use(status);
     nt__exit_code code = nt__load_files(arguments, &out->options, command);
     if (code != NT__EXIT_DONE) return code;

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/base.h"
 
@@ -25,6 +26,7 @@ static nt_status replace(nt__session *session, const char *path) {
     if (status == NT_OK) status = nt__keep_previous(path);
     if (status == NT_OK && rename(fresh, path) != 0)
         status = nt__fail(NT_IO, "cannot rename '%s' to '%s': %s", fresh, path, strerror(errno));
+    if (fresh && status != NT_OK) unlink(fresh);
     nt__free(fresh);
     return status;
 }

@@ -1,10 +1,12 @@
 /* JSON Lines. */
 #include <errno.h>
+#include <fcntl.h>
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "log/log.h"
 
@@ -12,23 +14,32 @@
 enum { DIGITS = 9 };
 static const double largest_whole = 9007199254740992;
 
+/* Until its first line is written the log stands beside the former one, under the name `fresh`. */
 struct nt__log {
-    FILE *file;
-    char *path;
+    int file;
+    off_t length; /* of the whole lines */
+    bool begun;   /* it has its name */
+    char *path, *fresh;
 };
 
+static nt_status fail_to_write(const nt__log *log) {
+    int error = errno;
+    return nt__fail(NT_IO, "%s: cannot write the log: %s%s", log->path, strerror(error), nt__write_advice(error));
+}
+
 nt_status nt__log_open(const char *path, nt__log **out) {
-    nt_status status = nt__keep_previous(path);
-    nt__log *log = status == NT_OK ? nt__alloc(1, sizeof *log) : NULL;
     *out = NULL;
-    if (!log) return status == NT_OK ? NT_OUT_OF_MEMORY : status;
+    nt__log *log = nt__alloc(1, sizeof *log);
+    if (!log) return NT_OUT_OF_MEMORY;
+    log->file = -1;
     log->path = nt__strdup(path);
-    log->file = log->path ? fopen(path, "w") : NULL;
-    if (log->file) {
+    log->fresh = log->path ? nt__sprintf("%s.new", path) : NULL;
+    if (log->fresh) log->file = open(log->fresh, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (log->file >= 0) {
         *out = log;
         return NT_OK;
     }
-    status = log->path ? nt__fail(NT_IO, "%s: cannot write the log: %s", path, strerror(errno)) : NT_OUT_OF_MEMORY;
+    nt_status status = log->fresh ? fail_to_write(log) : NT_OUT_OF_MEMORY;
     nt__log_close(log);
     return status;
 }
@@ -64,6 +75,30 @@ static bool put_values(json_t *object, const nt__log_value *values, size_t count
     return right;
 }
 
+/* Appends a whole line. What a full disk took of it is cut off again, so that the log has whole lines only. */
+static nt_status append(nt__log *log, const char *line) {
+    size_t length = strlen(line), put = 0;
+    while (put < length) {
+        ssize_t now = write(log->file, line + put, length - put);
+        if (now > 0) put += (size_t)now;
+        if (now > 0 || (now < 0 && errno == EINTR)) continue;
+        nt_status status = fail_to_write(log);
+        if (ftruncate(log->file, log->length) == 0) lseek(log->file, log->length, SEEK_SET);
+        return status;
+    }
+    log->length += (off_t)length;
+    return NT_OK;
+}
+
+/* Gives the log its name. */
+static nt_status begin(nt__log *log) {
+    nt_status status = nt__keep_previous(log->path);
+    if (status != NT_OK) return status;
+    if (rename(log->fresh, log->path) != 0) return fail_to_write(log);
+    log->begun = true;
+    return NT_OK;
+}
+
 nt_status nt__log_line(nt__log *log, const char *type, const char *context, int64_t step, int64_t epoch,
                        const nt__log_value *values, size_t count) {
     for (size_t i = 0; i < count; i++) {
@@ -75,17 +110,21 @@ nt_status nt__log_line(nt__log *log, const char *type, const char *context, int6
     if (right && context)
         right = put(object, "context", json_string(context)) && put(object, "epoch", json_integer(epoch)) &&
                 put(object, "step", json_integer(step));
-    char *line = right ? json_dumps(object, JSON_COMPACT | JSON_REAL_PRECISION(DIGITS)) : NULL;
+    char *text = right ? json_dumps(object, JSON_COMPACT | JSON_REAL_PRECISION(DIGITS)) : NULL;
+    char *line = text ? nt__sprintf("%s\n", text) : NULL;
     json_decref(object);
+    free(text);
     if (!line) return nt__fail(NT_OUT_OF_MEMORY, "%s: no memory for a line of the log", log->path);
-    bool written = fprintf(log->file, "%s\n", line) > 0 && fflush(log->file) == 0;
-    free(line);
-    return written ? NT_OK : nt__fail(NT_IO, "%s: cannot write the log: %s", log->path, strerror(errno));
+    nt_status status = append(log, line);
+    nt__free(line);
+    return status == NT_OK && !log->begun ? begin(log) : status;
 }
 
 void nt__log_close(nt__log *log) {
     if (!log) return;
-    if (log->file) fclose(log->file);
+    if (log->file >= 0) close(log->file);
+    if (log->file >= 0 && !log->begun) unlink(log->fresh);
+    nt__free(log->fresh);
     nt__free(log->path);
     nt__free(log);
 }

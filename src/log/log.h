@@ -14,10 +14,12 @@ typedef struct nt__log_value {
     double number;    /* whole numbers without a point, others with 9 digits; not finite: left out of the line (G4) */
 } nt__log_value;
 
-/* Starts the log at `path`. A log that is there already is kept as "<path>.previous", which replaces an older one. */
+/* Starts the log at `path`. With its first line it takes the place of a log that is there already, which is kept as
+ * "<path>.previous" and replaces an older one; a log without a line leaves everything as it was. */
 nt_status nt__log_open(const char *path, nt__log **out);
 /* One line: the values, then type, context, step and epoch (J3, J4), which win over values of the same name. context
- * NULL: a line without context, step and epoch. An error when a name or a text is not UTF-8. */
+ * NULL: a line without context, step and epoch. An error when a name or a text is not UTF-8. A line that cannot be
+ * written whole is not there. */
 nt_status nt__log_line(nt__log *log, const char *type, const char *context, int64_t step, int64_t epoch,
                        const nt__log_value *values, size_t count);
 void nt__log_close(nt__log *log);

@@ -52,14 +52,34 @@ static nt_status log_parameters(nt_run *run) {
     return status;
 }
 
-nt_status nt__log_begin(nt_run *run) {
-    if (run->settings.no_log || run->log) return NT_OK;
+/* Two runs in one folder would write over each other's log and parameters. */
+static nt_status lock_folder(nt_run *run) {
     nt_status status = nt__make_folder(run->settings.run_dir);
-    char *path = status == NT_OK ? nt__sprintf("%s/metrics.jsonl", run->settings.run_dir) : NULL;
-    if (!path) return status == NT_OK ? NT_OUT_OF_MEMORY : status;
-    status = nt__log_open(path, &run->log);
+    if (status == NT_OK) status = nt__lock_folder(run->settings.run_dir, &run->lock);
+    if (status == NT_OK) return NT_OK;
+    return nt__fail(status, "run_dir: %s%s", nt_error_message(),
+                    status == NT_INVALID ? " by another run: wait for its end, or give this one another run_dir" : "");
+}
+
+static nt_status open_log(nt_run *run) {
+    char *path = nt__sprintf("%s/metrics.jsonl", run->settings.run_dir);
+    if (!path) return NT_OUT_OF_MEMORY;
+    nt_status status = nt__log_open(path, &run->log);
     nt__free(path);
     return status == NT_OK ? log_parameters(run) : status;
+}
+
+/* What fails is undone, so that a second try begins anew. */
+nt_status nt__log_begin(nt_run *run) {
+    if (run->settings.no_log || run->log) return NT_OK;
+    nt_status status = lock_folder(run);
+    if (status == NT_OK) status = open_log(run);
+    if (status == NT_OK) return NT_OK;
+    nt__log_close(run->log);
+    nt__unlock_folder(run->lock);
+    run->log = NULL;
+    run->lock = -1;
+    return status;
 }
 
 enum { MOST_VALUES = 64 };

@@ -152,6 +152,7 @@ nt_status nt_run_new(const nt_experiment *experiment, const void *fields, const 
     if (!run) return NT_OUT_OF_MEMORY;
     if (!options) options = &defaults;
     run->experiment = experiment;
+    run->lock = -1;
     run->on_event = options->on_event;
     run->event_context = options->event_context;
     nt_status status = set_up(run, fields, options);
@@ -170,6 +171,7 @@ void nt_run_free(nt_run *run) {
         return;
     }
     nt__log_close(run->log);
+    nt__unlock_folder(run->lock);
     nt__device_free(run);
     nt__program_free(run->gradient);
     nt__program_free(run->optimizer);

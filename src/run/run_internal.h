@@ -133,6 +133,7 @@ struct nt_run {
     int64_t step, epoch;
     bool busy; /* training or evaluating: hooks and listeners must not start that again */
     nt__log *log;
+    int lock; /* of run_dir; -1: none */
     nt_metrics *results;
     nt_value *result_values;
 };

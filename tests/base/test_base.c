@@ -585,10 +585,62 @@ static void folders_are_made_with_their_parents(void **state) {
     scratch_put("a/file", "x", 1);
     assert_false(nt__is_folder(scratch("a/file")));
     assert_int_equal(nt__make_folder(scratch("a/file")), NT_IO);
-    assert_non_null(strstr(nt_error_message(), "a/file': File exists"));
+    assert_non_null(
+        strstr(nt_error_message(), "a/file': File exists and is no folder; remove it or choose another name"));
     assert_int_equal(nt__make_folder(scratch("a/file/below")), NT_IO);
     nt__memory_fail_at(1);
     assert_int_equal(nt__make_folder(scratch("a/d")), NT_OUT_OF_MEMORY);
+}
+
+/* Another file must not take the name of a device, which a rename would do for the superuser. */
+static void devices_are_written_into(void **state) {
+    (void)state;
+    struct stat info;
+    assert_int_equal(nt__write_file("/dev/null", "text", 4), NT_OK);
+    assert_int_equal(stat("/dev/null", &info), 0);
+    assert_true(S_ISCHR(info.st_mode));
+    assert_int_equal(nt__write_file("/dev/full", "text", 4), NT_IO);
+    assert_string_equal(nt_error_message(), "cannot write '/dev/full': No space left on device; free "
+                                            "space there or choose another folder");
+    assert_int_equal(stat("/dev/full", &info), 0);
+    assert_true(S_ISCHR(info.st_mode));
+}
+
+static void a_place_to_write_to_is_looked_at_before(void **state) {
+    (void)state;
+    assert_int_equal(mkdir(scratch("place"), 0700), 0);
+    assert_int_equal(nt__check_can_write(scratch("place/file")), NT_OK);
+    assert_int_equal(nt__check_can_write("bare"), NT_OK);
+    assert_int_equal(nt__check_can_write("/dev/null"), NT_OK);
+    assert_int_equal(nt__check_can_write(scratch("place")), NT_INVALID);
+    assert_non_null(strstr(nt_error_message(), "place' is a folder: name a file"));
+    assert_int_equal(nt__check_can_write(scratch("no-place/file")), NT_NOT_FOUND);
+    assert_non_null(strstr(nt_error_message(), "no-place'; make it or name another file"));
+    assert_int_equal(scratch_entries(scratch("place")), 0);
+}
+
+static void a_locked_folder_is_locked_for_all_others(void **state) {
+    (void)state;
+    int first, second;
+    assert_int_equal(mkdir(scratch("locked"), 0700), 0);
+    assert_int_equal(nt__lock_folder(scratch("locked"), &first), NT_OK);
+    assert_int_equal(nt__lock_folder(scratch("locked"), &second), NT_INVALID);
+    assert_int_equal(second, -1);
+    assert_non_null(strstr(nt_error_message(), "locked' is in use"));
+    nt__unlock_folder(second);
+    nt__unlock_folder(first);
+    assert_int_equal(nt__lock_folder(scratch("locked"), &second), NT_OK);
+    nt__unlock_folder(second);
+    assert_int_equal(nt__lock_folder(scratch("nowhere"), &first), NT_NOT_FOUND);
+}
+
+static void a_nan_is_shown_without_a_sign(void **state) {
+    (void)state;
+    char text[64];
+    volatile double zero = 0;
+    snprintf(text, sizeof text, "%g %g %g", nt__plain_nan(zero / zero), nt__plain_nan(-(zero / zero)),
+             nt__plain_nan(-1.5));
+    assert_string_equal(text, "nan nan -1.5");
 }
 
 int main(void) {
@@ -625,6 +677,10 @@ int main(void) {
         cmocka_unit_test(what_cannot_be_read_is_named),
         cmocka_unit_test(a_file_without_a_size_is_read_to_its_end),
         cmocka_unit_test(folders_are_made_with_their_parents),
+        cmocka_unit_test(devices_are_written_into),
+        cmocka_unit_test(a_place_to_write_to_is_looked_at_before),
+        cmocka_unit_test(a_locked_folder_is_locked_for_all_others),
+        cmocka_unit_test(a_nan_is_shown_without_a_sign),
     };
     return cmocka_run_group_tests_name("base", tests, scratch_make, scratch_remove);
 }

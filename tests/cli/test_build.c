@@ -355,6 +355,62 @@ static void old_objects_are_deleted_when_a_new_one_is_made(void **state) {
     builds("b.c", NULL, true, "Second (");
 }
 
+static void make_aged(const char *path, int seconds) {
+    struct timespec times[2] = {{.tv_sec = time(NULL) - seconds}, {.tv_sec = time(NULL) - seconds}};
+    assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
+}
+
+/* A process that has ended. */
+static long ended_process(void) {
+    pid_t child = fork();
+    if (child == 0) _exit(0);
+    assert_true(child > 0);
+    assert_int_equal(waitpid(child, NULL, 0), child);
+    return child;
+}
+
+/* What killed builds left is deleted when the next one starts; what another process is at work on is not. */
+static void what_killed_builds_left_is_deleted(void **state) {
+    (void)state;
+    const struct {
+        const char *before, *after; /* the number of the process */
+        bool of_this_process;
+        int age; /* seconds */
+        bool stays;
+    } rows[] = {
+        {"build-", "-AbCdEf", false, 700, false},        {"build-", "-AbCdEg", false, 300, true},
+        {"build-", "-AbCdEh", true, 700, true},          {"build-", "-AbCdEi", true, 25 * 3600, false},
+        {"0123abcd.so.", "-1-2.tmp", false, 700, false}, {"0123abcd.so.", "-3-4.tmp", true, 700, true},
+        {"0123.files.", "-1-2.tmp", false, 700, false},  {"0123.files.", "-3-4.tmp", true, 25 * 3600, false},
+        {"build-XyZ", "", true, 25 * 3600, false},       {"build-XyY", "", true, 700, true},
+    };
+    enum { ROWS = sizeof rows / sizeof *rows };
+    char names[ROWS][SCRATCH_PATH];
+    long gone = ended_process();
+    put_simple("a.c", "First");
+    builds("a.c", NULL, true, "First (");
+    for (size_t i = 0; i < ROWS; i++) {
+        char name[128];
+        snprintf(name, sizeof name, "cache/nitro/experiments/%s%ld%s", rows[i].before,
+                 rows[i].of_this_process ? (long)getpid() : gone, rows[i].after);
+        snprintf(names[i], sizeof names[i], "%s", scratch(name));
+        if (strstr(name, ".tmp")) {
+            scratch_put(name, "half", 4);
+        } else {
+            assert_int_equal(mkdir(names[i], 0700), 0);
+            strcat(name, "/0.o");
+            scratch_put(name, "half", 4);
+        }
+        make_aged(names[i], rows[i].age);
+    }
+    builds("a.c", NULL, false, "First (");
+    assert_int_equal(access(names[0], F_OK), 0); /* nothing is compiled, and nothing looked at */
+    put_simple("b.c", "Second");
+    builds("b.c", NULL, true, "Second (");
+    for (size_t i = 0; i < ROWS; i++)
+        if ((access(names[i], F_OK) == 0) != rows[i].stays) fail_msg("%s", names[i]);
+}
+
 static void without_a_cache_folder_a_temporary_one_serves(void **state) {
     (void)state;
     mkdir(scratch("tmp"), 0777);
@@ -475,6 +531,7 @@ int main(void) {
         cmocka_unit_test_setup(a_file_saved_during_a_compile_is_compiled_again, start),
         cmocka_unit_test_setup(a_damaged_object_is_compiled_again, start),
         cmocka_unit_test_setup(old_objects_are_deleted_when_a_new_one_is_made, start),
+        cmocka_unit_test_setup(what_killed_builds_left_is_deleted, start),
         cmocka_unit_test_setup(without_a_cache_folder_a_temporary_one_serves, start),
         cmocka_unit_test_setup(the_home_folder_is_the_second_choice, start),
         cmocka_unit_test_setup(processes_may_build_the_same_at_once, start),

@@ -158,7 +158,6 @@ static void whole_numbers_keep_every_digit(void **state) {
 static void a_line_can_be_read_before_the_log_is_closed(void **state) {
     (void)state;
     nt__log *log = open_log("live.jsonl");
-    assert_log("live.jsonl", "");
     write_line(log, "a", NULL, 0, 0, NULL, 0);
     assert_log("live.jsonl", "{\"type\":\"a\"}\n");
     write_line(log, "b", NULL, 0, 0, NULL, 0);
@@ -224,9 +223,11 @@ static void a_former_log_that_cannot_be_kept_is_not_overwritten(void **state) {
     scratch_put("taken.jsonl", "old", 3);
     assert_int_equal(mkdir(scratch("taken.jsonl.previous"), 0700), 0);
     const char *path = scratch("taken.jsonl");
-    assert_io_error(nt__log_open(path, &log), path, "cannot keep the former file as ");
-    assert_null(log);
+    assert_int_equal(nt__log_open(path, &log), NT_OK);
+    assert_io_error(nt__log_line(log, "a", NULL, 0, 0, NULL, 0), path, "cannot keep the former file as ");
+    nt__log_close(log);
     assert_log("taken.jsonl", "old");
+    assert_int_equal(access(scratch("taken.jsonl.new"), F_OK), -1);
 }
 
 /* A limit of the process stands for a disk that is full. */
@@ -244,8 +245,35 @@ static void a_full_disk_is_told_at_the_line(void **state) {
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
     signal(SIGXFSZ, handler);
     assert_int_equal(first, NT_OK);
-    assert_io_error(second, path, "cannot write the log: File too large");
+    assert_io_error(second, path,
+                    "cannot write the log: File too large; raise the limit for files (ulimit -f) or choose");
+    assert_log("full.jsonl", "{\"type\":\"a\"}\n"); /* nothing of the line that did not fit */
+    write_line(log, "c", NULL, 0, 0, NULL, 0);
     nt__log_close(log);
+    assert_log("full.jsonl", "{\"type\":\"a\"}\n{\"type\":\"c\"}\n");
+}
+
+/* The disk is full from the start: the former log, and the one before it, stay where they are. */
+static void a_log_without_a_first_line_changes_nothing(void **state) {
+    (void)state;
+    nt__log *log;
+    struct rlimit before;
+    scratch_put("whole.jsonl", "old", 3);
+    scratch_put("whole.jsonl.previous", "older", 5);
+    const char *path = scratch("whole.jsonl");
+    assert_int_equal(nt__log_open(path, &log), NT_OK);
+    assert_log("whole.jsonl", "old");
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    void (*handler)(int) = signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &(struct rlimit){5, before.rlim_max}), 0);
+    nt_status status = nt__log_line(log, "params", NULL, 0, 0, NULL, 0);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+    signal(SIGXFSZ, handler);
+    assert_io_error(status, path, "cannot write the log: File too large");
+    nt__log_close(log);
+    assert_log("whole.jsonl", "old");
+    assert_log("whole.jsonl.previous", "older");
+    assert_int_equal(access(scratch("whole.jsonl.new"), F_OK), -1);
 }
 
 /* ---- memory ----------------------------------------------------------------------------------------------------- */
@@ -282,6 +310,7 @@ int main(void) {
         cmocka_unit_test(a_path_through_a_file_is_named),
         cmocka_unit_test(a_former_log_that_cannot_be_kept_is_not_overwritten),
         cmocka_unit_test(a_full_disk_is_told_at_the_line),
+        cmocka_unit_test(a_log_without_a_first_line_changes_nothing),
         cmocka_unit_test(a_failed_allocation_leaves_nothing),
     };
     return cmocka_run_group_tests(tests, scratch_make, scratch_remove);
