@@ -73,8 +73,10 @@ static nt_status check_size(nt__type type, size_t there) {
     if (!nt__type_bytes(type, &needed))
         return nt__fail(NT_INVALID, "the header states %s: that many bytes do not fit in 64 bits", text);
     if (there < needed)
-        return nt__fail(NT_INVALID, "the header states %s, which needs %zu bytes; %zu are there: the file is cut", text,
-                        needed, there);
+        return nt__fail(NT_INVALID,
+                        "the header states %s, which needs %zu bytes; %zu are there: the file is cut; "
+                        "get it again",
+                        text, needed, there);
     if (there > needed)
         return nt__fail(NT_INVALID, "the header states %s, which needs %zu bytes; %zu bytes follow them", text, needed,
                         there - needed);

@@ -7,6 +7,7 @@
  */
 #include "cli/arguments.h"
 
+#include <dirent.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -116,13 +117,45 @@ static nt_status fail_without_files(const nt__arguments *arguments, const char *
     return nt__fail(NT_INVALID, "no file was given: write nitro %s FILE.c, where FILE.c has the experiment", command);
 }
 
+/* Adds the C source files of a folder to the names. */
+static void add_source_names(nt__arena *arena, const char *path, nt__words *names) {
+    DIR *folder = opendir(path);
+    struct dirent *entry;
+    while (folder && (entry = readdir(folder)))
+        if (is_source_name(entry->d_name)) nt__words_add(names, nt__arena_strdup(arena, entry->d_name));
+    if (folder) closedir(folder);
+}
+
+/* A file that is there under another name is proposed. */
+static nt_status fail_absent(const char *file) {
+    const char *slash = strrchr(file, '/'), *name = slash ? slash + 1 : file;
+    nt__arena arena = {0};
+    nt__words names = {0};
+    nt__text message = {0};
+    char *folder = nt__arena_sprintf(&arena, "%.*s", (int)(name - file), file);
+    nt__text_add(&message, "there is no file '%s'", file);
+    if (folder) add_source_names(&arena, *folder ? folder : ".", &names);
+    if (folder && !names.failed) nt__add_closest(&message, name, &names, folder);
+    bool complete = folder && !names.failed && !message.failed;
+    nt_status status = complete
+                           ? nt__fail(NT_INVALID, "%s; give the path of the file that has the experiment", message.data)
+                           : NT_OUT_OF_MEMORY;
+    nt__text_free(&message);
+    nt__words_free(&names);
+    nt__arena_free(&arena);
+    return status;
+}
+
 nt_status nt__arguments_check_files(const nt__arguments *arguments, const char *command) {
     if (arguments->files.count == 0) return fail_without_files(arguments, command);
     for (size_t i = 0; i < arguments->files.count; i++) {
         const char *file = arguments->files.items[i];
         if (!is_source_name(file))
-            return nt__fail(NT_INVALID, "'%s' is no C source file: its name does not end in .c", file);
-        if (access(file, F_OK) != 0) return nt__fail(NT_INVALID, "there is no file '%s'", file);
+            return nt__fail(NT_INVALID,
+                            "'%s' is no C source file: its name does not end in .c; name the file that has the "
+                            "experiment",
+                            file);
+        if (access(file, F_OK) != 0) return fail_absent(file);
     }
     return NT_OK;
 }
@@ -192,7 +225,7 @@ static void describe_unknown(const nt__arguments *arguments, const nt_experiment
 }
 
 static nt_status fail_misplaced(const nt__keyword *keyword, const char *name) {
-    return nt__fail(NT_INVALID, "--%s is a flag of nitro %s and not of this command", name,
+    return nt__fail(NT_INVALID, "--%s is a flag of nitro %s and not of this command: leave it out", name,
                     keyword->commands & NT__TRAIN ? "train" : "evaluate");
 }
 

@@ -20,13 +20,17 @@ nt__exit_code nt__load_files(const nt__arguments *arguments, const nt__command_o
     return nt__build(&request, NULL) == NT_OK ? NT__EXIT_DONE : nt__report(NT__EXIT_FAILED);
 }
 
-static nt_status fail_with_names(const char *problem, const char *advice) {
+/* `name` is the one that was asked for; NULL: none. */
+static nt_status fail_with_names(const char *name, const char *advice) {
     nt__text names = {0};
     const nt_experiment *experiment;
     for (size_t i = 0; (experiment = nt_experiment_at(i)); i++)
         nt__text_add(&names, "%s%s", i ? ", " : "", experiment->name);
-    nt_status status =
-        names.failed ? NT_OUT_OF_MEMORY : nt__fail(NT_INVALID, "%s: %s. %s", problem, names.data, advice);
+    nt_status status = NT_OUT_OF_MEMORY;
+    if (!names.failed && name)
+        status = nt__fail(NT_INVALID, "the files have no experiment '%s', they have: %s. %s", name, names.data, advice);
+    else if (!names.failed)
+        status = nt__fail(NT_INVALID, "the files have several experiments: %s. %s", names.data, advice);
     nt__text_free(&names);
     return status;
 }
@@ -38,9 +42,8 @@ static nt_status choose_experiment(const nt__session *session, const nt_experime
         return nt__fail(NT_INVALID,
                         "'%s' has no experiment: declare one with NT_EXPERIMENT and define it with NT_DEFINE",
                         session->arguments->files.items[0]);
-    if (!*out) return fail_with_names("the files have no experiment of that name, they have", "Choose one of these");
-    if (!name && nt_experiment_at(1))
-        return fail_with_names("the files have several experiments", "Choose one with --experiment=NAME");
+    if (!*out) return fail_with_names(name, "Choose one of these");
+    if (!name && nt_experiment_at(1)) return fail_with_names(NULL, "Choose one with --experiment=NAME");
     return NT_OK;
 }
 

@@ -225,8 +225,9 @@ static nt_status check_size(const nt__split *split) {
     if (nt__split_batches(split) == 0)
         return nt__fail(NT_INVALID,
                         "split '%s' has %" PRId64 " rows, batches of %" PRId64
-                        " and drop_last: no batch is left; make .batch smaller or keep the short one",
-                        split->name, split->rows, split->options.batch);
+                        " and drop_last: no batch is left; make .batch %" PRId64
+                        " or smaller, or, where nothing is trained, leave .drop_last out",
+                        split->name, split->rows, split->options.batch, split->rows);
     if (split->options.shuffle && split->rows > UINT32_MAX)
         return nt__fail(NT_INVALID, "split '%s' has %" PRId64 " rows: at most %" PRIu32 " can be shuffled", split->name,
                         split->rows, UINT32_MAX);

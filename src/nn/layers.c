@@ -13,8 +13,9 @@ nt_tensor nt_dense_at(nt_model *m, const char *name, nt_tensor x, int64_t units,
     if (shape.rank < 1 || units < 1 || !nt_dtype_is_float(dtype)) {
         char text[NT__TYPE_TEXT];
         return nt__trace_fail(site, "dense",
-                              "'%s' needs a floating tensor with a last axis and at least 1 unit, got %s and %lld",
-                              name, nt__type_text((nt__type){dtype, shape}, text), (long long)units);
+                              "'%s' needs a floating tensor with a last axis and at least 1 unit, got %s and %lld%s",
+                              name, nt__type_text((nt__type){dtype, shape}, text), (long long)units,
+                              nt_dtype_is_float(dtype) ? "" : "; nt_convert makes one");
     }
     if (!nt_scope_enter(m, site, "%s", name)) return x;
     nt_parameter_options weight = {dtype, given_or(options.weight_init, nt_glorot_uniform())};

@@ -10,7 +10,8 @@ static nt_status check_train_split(const nt_run *run) {
     int64_t batches = nt__split_batches(train), accum = run->settings.accum, below = batches / accum * accum,
             above = below + accum;
     if (!run->experiment->hooks.loss)
-        return nt__fail(NT_INVALID, "%s: experiment '%s' has a split 'train' but no loss hook; add .loss to NT_DEFINE",
+        return nt__fail(NT_INVALID,
+                        "%s: experiment '%s' has a split 'train' but no loss hook: write .loss = loss in its NT_DEFINE",
                         run->experiment->file, run->experiment->name);
     if (!train->options.drop_last && train->rows % train->options.batch != 0)
         return nt__fail(NT_INVALID,
@@ -22,7 +23,7 @@ static nt_status check_train_split(const nt_run *run) {
     return nt__fail(
         NT_INVALID,
         "split 'train' has %lld batches, which accum %lld does not divide: a step never spans two epochs. The nearest "
-        "numbers of batches that work are %lld and %lld",
+        "numbers of batches that work are %lld and %lld: choose another accum, batch or number of rows",
         (long long)batches, (long long)accum, (long long)below, (long long)above);
 }
 

@@ -47,7 +47,8 @@ static nt_status check(const nt__settings *s) {
     if (s->seed < 0) return nt__fail(NT_INVALID, "seed is %lld; give 0 or more", (long long)s->seed);
     if (s->evaluate_only) return NT_OK;
     if (s->accum < 1)
-        return nt__fail(NT_INVALID, "accum is %lld; a step has at least 1 micro-batch", (long long)s->accum);
+        return nt__fail(NT_INVALID, "accum is %lld; a step has at least 1 micro-batch: give 1 or more",
+                        (long long)s->accum);
     if (s->max_epochs < 0) return nt__fail(NT_INVALID, "max_epochs is %lld; give 0 or more", (long long)s->max_epochs);
     if (s->max_steps < 0) return nt__fail(NT_INVALID, "max_steps is %lld; give 0 or more", (long long)s->max_steps);
     if (!isfinite(s->gradient_clip_norm))

@@ -193,8 +193,8 @@ static nt_status check_claims(tracing *t) {
             if (!nt__split_field_find(split, field)) continue;
             nt_status status = nt__split_check_range(split, field, claims[i].low, claims[i].limit);
             if (status != NT_OK)
-                return nt__fail_in(status, "%s:%d in %s", claims[i].site.file, claims[i].site.line,
-                                   claims[i].site.function);
+                return nt__fail(status, "%s:%d in %s: %s; correct the data, or the number of classes",
+                                claims[i].site.file, claims[i].site.line, claims[i].site.function, nt_error_message());
         }
     }
     return NT_OK;

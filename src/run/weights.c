@@ -105,8 +105,11 @@ static nt_status check_file(const nt_run *run, const char *path, const nt__safet
     nt_status status = NT_OK;
     if (found)
         status =
-            nt__fail(NT_INVALID, "%s does not fit experiment '%s': %zu arrays differ:%s%s", path, run->experiment->name,
-                     found, differences.data ? differences.data : "", found > MOST_DIFFERENCES ? "\n  ..." : "");
+            nt__fail(NT_INVALID,
+                     "%s does not fit experiment '%s'; give the GRAPH_CONST fields the values it was trained with, "
+                     "or name another file. %zu arrays differ:%s%s",
+                     path, run->experiment->name, found, differences.data ? differences.data : "",
+                     found > MOST_DIFFERENCES ? "\n  ..." : "");
     nt__text_free(&differences);
     return status;
 }

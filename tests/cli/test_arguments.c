@@ -177,7 +177,7 @@ static void a_keyword_of_another_command_leaves_its_name_to_fields(void **state)
     reads("--weights=2.5");
     assert_true(fields.weights == 2.5);
     assert_null(options.weights);
-    refuses("--split is a flag of nitro evaluate and not of this command", "--split=val");
+    refuses("--split is a flag of nitro evaluate and not of this command: leave it out", "--split=val");
     assert_int_equal(read_words(NT__EVALUATE, "a.c", "--weights=file", "--split", "val"), NT_OK);
     assert_true(fields.weights == 1.5);
     assert_string_equal(options.weights, "file");

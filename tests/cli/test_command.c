@@ -182,7 +182,7 @@ static void one_experiment_has_to_be_chosen(void **state) {
     snprintf(one, sizeof one, "%s", scratch("one.c"));
     snprintf(two, sizeof two, "%s", scratch("two.c"));
     misuse(nitro("train", one, two), "the files have several experiments: One, Two. Choose one with --experiment=NAME");
-    misuse(nitro("train", one, two, "--experiment=Three"), "no experiment of that name, they have: One, Two");
+    misuse(nitro("train", one, two, "--experiment=Three"), "no experiment 'Three', they have: One, Two");
     /* The one that was chosen is used: it has no build_data hook. */
     const ended *e = nitro("train", one, two, "--experiment=Two", "--run-dir", scratch("run"));
     assert_int_equal(e->code, 1);
