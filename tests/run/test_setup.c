@@ -308,6 +308,31 @@ static nt_status make_and_step(void) {
     return status;
 }
 
+/* What only training asks for is neither checked nor made. */
+static void a_handle_that_only_evaluates_checks_nothing_of_training(void **state) {
+    (void)state;
+    Toy e = Toy_defaults();
+    nt_run *run;
+    nt_results results;
+    nt_run_options o = quiet_options(NULL);
+    o.evaluate_only = true;
+    o.accum = (nt_maybe_int){true, 3}; /* does not divide 8 batches */
+    o.learning_rate = (nt_maybe_double){true, 0};
+    assert_ok(nt_run_new(toy(), &e, &o, &run));
+    assert_ok(nt_evaluate(run, "train", &results));
+    assert_string_equal(results.values[0].name, "accuracy");
+    assert_int_equal(nt__engine_counts_now().buffers[NT__OPTIMIZER_STATE].live_count, 0);
+    assert_int_equal(nt__engine_counts_now().buffers[NT__ACCUMULATOR].live_count, 0);
+    assert_fails(nt_train(run), NT_INVALID, "nt_train: run 'Toy' was made with evaluate_only");
+    nt_run_free(run);
+    o.accum = (nt_maybe_int){true, 0};
+    toy()->hooks.build_data = short_last_batch;
+    changed.hooks.loss = NULL;
+    assert_ok(nt_run_new(&changed, &e, &o, &run));
+    assert_ok(nt_evaluate(run, "train", &results));
+    nt_run_free(run);
+}
+
 /* Every allocation of setup and of two steps fails in turn: an error each time, nothing alive afterwards. The toy's own
  * arrays come from the same allocator. */
 static void every_allocation_may_fail(void **state) {
@@ -333,9 +358,13 @@ static void every_allocation_may_fail(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(settings_are_checked),      cmocka_unit_test(hooks_are_checked),
-        cmocka_unit_test(data_is_checked),           cmocka_unit_test(a_handle_without_train_evaluates),
-        cmocka_unit_test(metrics_hooks_are_checked), cmocka_unit_test(val_loss_weighs_samples),
+        cmocka_unit_test(settings_are_checked),
+        cmocka_unit_test(hooks_are_checked),
+        cmocka_unit_test(data_is_checked),
+        cmocka_unit_test(a_handle_without_train_evaluates),
+        cmocka_unit_test(metrics_hooks_are_checked),
+        cmocka_unit_test(val_loss_weighs_samples),
+        cmocka_unit_test(a_handle_that_only_evaluates_checks_nothing_of_training),
         cmocka_unit_test(every_allocation_may_fail),
     };
     return cmocka_run_group_tests(tests, NULL, shut_down);
