@@ -8,6 +8,7 @@
 #include "nitro/ops.h"
 #include "nitro/nn.h"
 #include "nitro/optim.h"
+#include "nitro/schedule.h"
 #include "nitro/data.h"
 #include "nitro/metrics.h"
 #include "nitro/experiment.h"

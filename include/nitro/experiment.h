@@ -10,8 +10,9 @@
  *     NT_DEFINE(Fashion, FASHION, .build_data = build_data, .forward = forward, .loss = loss)
  *
  * Types of fields: bool, int, int64_t, float, double, and const char * (not for DEVICE). Each has a default and a text
- * that says what it is. Axis 0 of what forward returns is the sample. build_data, learning_rate and optimizer are
- * called once when a run is made; forward, loss and the traced metrics then, once for each program they are part of.
+ * that says what it is. Axis 0 of what forward returns is the sample. Host hooks other than those of metrics are called
+ * when a run is made (param_group for each parameter, rate_ratio for each group, the others once); forward, loss and
+ * the traced metrics then, once for each program they are part of.
  *
  * FIELD (Host): host code only. A traced hook that touches one does not compile, and the compiler's message has the
  * field's name. Changing it compiles nothing. DEVICE: an input of the programs, a tensor in traced hooks. Changing it
@@ -25,6 +26,7 @@
 #include "nitro/metrics.h"
 #include "nitro/nn.h"
 #include "nitro/optim.h"
+#include "nitro/schedule.h"
 
 typedef enum nt_marker { NT_HOST, NT_DEVICE, NT_GRAPH_CONST } nt_marker;
 typedef enum nt_field_type {
@@ -57,6 +59,9 @@ typedef struct nt_hooks {
     void (*train_metrics)(const void *view, nt_device_metrics *metrics, nt_tensor outputs, nt_batch *batch);
     double (*learning_rate)(const void *e);
     nt_rule (*optimizer)(const void *e);
+    const char *(*param_group)(const void *e, const char *path);
+    double (*rate_ratio)(const void *e, const char *group);
+    void (*schedules)(const void *e, nt_schedules *out);
 } nt_hooks;
 
 typedef struct nt_experiment {
@@ -137,6 +142,12 @@ const nt_experiment *nt_experiment_at(size_t index);
         void (*train_metrics)(const E##_view *e, nt_device_metrics *metrics, nt_tensor outputs, nt_batch *batch);  \
         double (*learning_rate)(const E *e); /* 1e-3 */                                                            \
         nt_rule (*optimizer)(const E *e);    /* nt_radam() */                                                      \
+        /* The group of a parameter: a flat buffer of one element type. NULL: "default". */                        \
+        const char *(*param_group)(const E *e, const char *path);                                                  \
+        /* A group's rate is the base rate times this: 1. With 0 it is not trained. */                             \
+        double (*rate_ratio)(const E *e, const char *group);                                                       \
+        /* Calls nt_schedule_set for each value that changes from step to step. */                                 \
+        void (*schedules)(const E *e, nt_schedules *out);                                                          \
     } E##_hooks;                                                                                                   \
     static inline E E##_defaults(void) {                                                                           \
         return (E){FIELDS(NT_DEFAULT_, NT_DEFAULT_, NT_DEFAULT_)};                                                 \
@@ -175,6 +186,15 @@ const nt_experiment *nt_experiment_at(size_t index);
     static nt_rule E##_optimizer_(const void *e) {                                                                     \
         return E##_hooks_.optimizer(e);                                                                                \
     }                                                                                                                  \
+    static const char *E##_param_group_(const void *e, const char *path) {                                             \
+        return E##_hooks_.param_group(e, path);                                                                        \
+    }                                                                                                                  \
+    static double E##_rate_ratio_(const void *e, const char *group) {                                                  \
+        return E##_hooks_.rate_ratio(e, group);                                                                        \
+    }                                                                                                                  \
+    static void E##_schedules_(const void *e, nt_schedules *out) {                                                     \
+        E##_hooks_.schedules(e, out);                                                                                  \
+    }                                                                                                                  \
     static void E##_set_defaults_(void *e) {                                                                           \
         *(E *)e = E##_defaults();                                                                                      \
     }                                                                                                                  \
@@ -200,6 +220,9 @@ const nt_experiment *nt_experiment_at(size_t index);
             .train_metrics = E##_hooks_.train_metrics ? E##_train_metrics_ : NULL,                                     \
             .learning_rate = E##_hooks_.learning_rate ? E##_learning_rate_ : NULL,                                     \
             .optimizer = E##_hooks_.optimizer ? E##_optimizer_ : NULL,                                                 \
+            .param_group = E##_hooks_.param_group ? E##_param_group_ : NULL,                                           \
+            .rate_ratio = E##_hooks_.rate_ratio ? E##_rate_ratio_ : NULL,                                              \
+            .schedules = E##_hooks_.schedules ? E##_schedules_ : NULL,                                                 \
         };                                                                                                             \
         return &self;                                                                                                  \
     }                                                                                                                  \

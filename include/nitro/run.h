@@ -62,6 +62,9 @@ typedef struct nt_run_options {
     bool no_log;                        /* write nothing below run_dir, and do not lock it */
     bool evaluate_only;                 /* do not get ready to train: nothing of training is checked or traced */
     bool quiet;                         /* no line for a compiled program */
+    bool trace_transfers;               /* a notice for each step: what moved to and from the device */
+    /* Replaces what the schedules hook declares, all of it. A list that ends with a NULL name; NULL: not given. */
+    const nt_named_schedule *schedules;
     nt_event_function on_event;
     void *event_context;
 } nt_run_options;
@@ -101,6 +104,16 @@ int64_t nt_run_step(const nt_run *run);
 int64_t nt_run_epoch(const nt_run *run);
 const char *nt_run_dir(const nt_run *run);
 bool nt_run_has_split(const nt_run *run, const char *split);
+
+/* Where a parameter lies: elements offset to offset + length of its group's flat buffer. */
+typedef struct nt_parameter_info {
+    const char *path, *group;
+    int64_t offset, length;
+    nt_dtype dtype;
+    nt_shape shape;
+} nt_parameter_info;
+/* The parameters in the order forward declared them. False beyond the last. The texts live as long as the run. */
+bool nt_run_parameter_at(const nt_run *run, size_t index, nt_parameter_info *out);
 /* A copy of a parameter by its path ("hidden.weight"); NULL with a message that lists the paths. */
 nt_array *nt_run_parameter(nt_run *run, const char *path);
 /* Parameters to and from a safetensors file: one array a parameter, by path. Loading refuses a file whose paths, shapes

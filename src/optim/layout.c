@@ -23,15 +23,21 @@ static bool collect_groups(nt__layout *layout, size_t count, const char *const *
     return true;
 }
 
+/* The others of the group are those of the rows before. */
+static nt_status refuse_mixed(const nt__layout *layout, size_t index, const nt__leaf *leaf, int number) {
+    const nt__row *first = layout->rows;
+    while (first < layout->rows + index && first->group != number) first++;
+    return nt__fail(NT_INVALID,
+                    "%s:%d in %s: parameter '%s' is %s and '%s' is %s, and both are in group '%s': a group has one "
+                    "element type. The param_group hook puts them into two groups",
+                    leaf->site.file, leaf->site.line, leaf->site.function, leaf->path, nt_dtype_name(leaf->type.dtype),
+                    first->path, nt_dtype_name(first->type.dtype), layout->groups[number].name);
+}
+
 static nt_status place(nt__layout *layout, size_t index, const nt__leaf *leaf, const char *group_name) {
     int number = find_group(layout, group_name);
     nt__group *group = &layout->groups[number];
-    if (group->length > 0 && group->dtype != leaf->type.dtype)
-        return nt__fail(
-            NT_INVALID,
-            "%s:%d in %s: parameter '%s' is %s but the others of group '%s' are %s: a group has one element type",
-            leaf->site.file, leaf->site.line, leaf->site.function, leaf->path, nt_dtype_name(leaf->type.dtype),
-            group->name, nt_dtype_name(group->dtype));
+    if (group->length > 0 && group->dtype != leaf->type.dtype) return refuse_mixed(layout, index, leaf, number);
     const char *path = nt__arena_strdup(&layout->arena, leaf->path);
     if (!path) return NT_OUT_OF_MEMORY;
     int64_t length = nt_shape_elements(leaf->type.shape);

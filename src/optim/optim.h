@@ -1,11 +1,12 @@
-/* Optimization: the flat layout of the parameters, rules as traced updates, clipping.
- * Not here: schedules of values over the steps, the training loop, device buffers.
+/* Optimization: the flat layout of the parameters, rules as traced updates, clipping, schedules.
+ * Not here: the training loop, device buffers, what a schedule's name means in a run.
  */
 #ifndef NT_OPTIM_OPTIM_H
 #define NT_OPTIM_OPTIM_H
 
 #include "graph/graph.h"
 #include "nitro/optim.h"
+#include "nitro/schedule.h"
 #include "nn/nn.h"
 
 /* ---- the flat layout: one buffer a group (L1 to L13) ------------------------------------------------------------ */
@@ -87,11 +88,35 @@ nt_tensor nt__rule_apply(const nt_rule *rule, nt_tensor x, nt_tensor g, nt_tenso
                          nt_tensor *next_state);
 /* Error that names the constant, its value and its range unless all lie inside: betas in (0, 1), epsilon above 0. */
 nt_status nt__rule_check(const nt_rule *rule);
+/* The scalars of a rule that are inputs of the program, one for each group, and may be scheduled; NULL beyond the last.
+ * They are the same for every rule: its constants are part of the program (L23, H-29). */
+const char *nt__rule_scalar(size_t index);
 /* "RAdam(beta1 0.9, beta2 0.999, epsilon 1e-08)" */
 void nt__rule_print(const nt_rule *rule, nt__text *out);
 
 /* Scales the gradients of all groups so that their common L2 norm is at most `threshold`: g threshold / max(norm,
  * threshold). A threshold of 0 or less emits nothing (L51 to L53). */
 void nt__clip_by_global_norm(nt_tensor *gradients, size_t count, double threshold);
+
+/* ---- schedules -------------------------------------------------------------------------------------------------- */
+
+struct nt_schedules {
+    nt__arena arena; /* the names */
+    nt_named_schedule *items;
+    size_t count, capacity;
+    bool failed; /* memory was short */
+};
+void nt__schedules_free(nt_schedules *schedules);
+/* Adds "NAME=cosine:1e-3:0". */
+nt_status nt__schedule_parse(const char *text, nt_schedules *out);
+
+/* The value for `step`, counted from 1; as the function gives it, so it may be nan. */
+double nt__schedule_value(const nt_schedule *schedule, int64_t step, int64_t total);
+/* Error unless it is one, with numbers that make sense. */
+nt_status nt__schedule_check(const nt_schedule *schedule);
+/* False: one value for all steps. */
+bool nt__schedule_varies(const nt_schedule *schedule);
+/* "cosine(0.001 0)" */
+void nt__schedule_print(const nt_schedule *schedule, nt__text *out);
 
 #endif

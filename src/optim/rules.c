@@ -140,6 +140,11 @@ nt_status nt__rule_check(const nt_rule *rule) {
     return NT_OK;
 }
 
+const char *nt__rule_scalar(size_t index) {
+    static const char *const names[] = {"learning_rate"};
+    return index < sizeof names / sizeof *names ? names[index] : NULL;
+}
+
 void nt__rule_print(const nt_rule *rule, nt__text *out) {
     nt__text_add(out, "%s(", rule->kind->name);
     for (int i = 0; i < NT_RULE_MAX_CONSTANTS && rule->kind->constants[i]; i++)

@@ -38,28 +38,79 @@ static nt_status upload_parameters(nt_run *run, size_t g) {
     return status;
 }
 
-/* A rate that is finite as a double may be 0 or infinite in the parameters' type. */
-static nt_status check_rate(const nt_run *run, const nt__group *group) {
-    double element = 0;
-    nt__element_set(group->dtype, &element, run->settings.learning_rate);
-    double value = nt__element_get(group->dtype, &element);
-    if (value != 0 && isfinite(value)) return NT_OK;
-    return nt__fail(NT_INVALID, "learning_rate %g is %g in %s, the type of the parameters of group '%s'; give another",
-                    run->settings.learning_rate, nt__plain_nan(value), nt_dtype_name(group->dtype), group->name);
+/* ---- rates ------------------------------------------------------------------------------------------------------ */
+
+nt_status nt__slot_write(nt_run *run, nt__purpose purpose, const char *name, nt__type type, const void *data,
+                         nt__buffer *slot, nt__buffer *former) {
+    size_t bytes;
+    nt__buffer fresh = {0};
+    if (!nt__type_bytes(type, &bytes)) return nt__fail(NT_INVALID, "%s is too large", name);
+    void *copy = nt__alloc_aligned(bytes);
+    if (!copy) return NT_OUT_OF_MEMORY;
+    memcpy(copy, data, bytes);
+    nt_status status = nt__buffer_lend(run->engine, 0, name, purpose, type, copy, &fresh);
+    if (status != NT_OK) return status;
+    nt__buffer_free(former);
+    *former = *slot;
+    *slot = fresh;
+    return NT_OK;
 }
+
+/* A rate that is finite as a double may be 0 or infinite in the parameters' type. A 0 that was asked for is right. */
+static nt_status rate_element(const nt__group *group, double rate, double *element) {
+    *element = 0;
+    nt__element_set(group->dtype, element, rate);
+    double value = nt__element_get(group->dtype, element);
+    if (isfinite(value) && (value != 0 || rate == 0)) return NT_OK;
+    return nt__fail(NT_INVALID, "learning_rate %g is %g in %s, the type of the parameters of group '%s'; give another",
+                    nt__plain_nan(rate), nt__plain_nan(value), nt_dtype_name(group->dtype), group->name);
+}
+
+nt_status nt__rate_write(nt_run *run, size_t g, double base) {
+    const nt__group *group = &run->layout.groups[g];
+    nt__rate *rate = &run->rates[g];
+    double value = base * rate->ratio, element;
+    nt_status status = rate_element(group, value, &element);
+    if (status != NT_OK) return status;
+    rate->value = value;
+    if (rate->buffer.state == NT__BUFFER_ALIVE && memcmp(&rate->element, &element, sizeof element) == 0) return NT_OK;
+    nt__type scalar = {group->dtype, {0}};
+    status = nt__slot_write(run, NT__RATE, rate->name, scalar, &element, &rate->buffer, &rate->former);
+    if (status == NT_OK) rate->element = element;
+    return status;
+}
+
+static nt_status find_ratio(nt_run *run, size_t g) {
+    const nt__group *group = &run->layout.groups[g];
+    const nt_hooks *hooks = &run->experiment->hooks;
+    double ratio = hooks->rate_ratio ? hooks->rate_ratio(run->fields, group->name) : 1;
+    run->rates[g].ratio = ratio;
+    run->rates[g].name = nt__arena_sprintf(&run->arena, "learning_rate.%s", group->name);
+    if (!run->rates[g].name) return NT_OUT_OF_MEMORY;
+    if (ratio >= 0 && isfinite(ratio)) return NT_OK;
+    return nt__fail(NT_INVALID,
+                    "the rate_ratio hook gave %g for group '%s'; give what the base rate is multiplied by: 1 for the "
+                    "base rate, 0 for a group that is not trained",
+                    nt__plain_nan(ratio), group->name);
+}
+
+nt_status nt__rates_list(nt_run *run) {
+    run->rates = nt__arena_alloc(&run->arena, run->layout.group_count, sizeof *run->rates);
+    nt_status status = run->rates ? NT_OK : NT_OUT_OF_MEMORY;
+    for (size_t g = 0; status == NT_OK && g < run->layout.group_count; g++) status = find_ratio(run, g);
+    return status;
+}
+
+/* ---- the optimizer ---------------------------------------------------------------------------------------------- */
 
 /* What only training needs of a group: accumulator, state of the rule, rate. */
 static nt_status upload_optimizer(nt_run *run, size_t g) {
     const nt__group *group = &run->layout.groups[g];
-    nt_status status = check_rate(run, group);
+    nt_status status = nt__rate_write(run, g, run->settings.learning_rate);
     if (status != NT_OK) return status;
     const char *accumulator = nt__arena_sprintf(&run->arena, "accumulator.%s", group->name);
-    const char *rate = nt__arena_sprintf(&run->arena, "learning_rate.%s", group->name);
-    if (!accumulator || !rate) return NT_OUT_OF_MEMORY;
+    if (!accumulator) return NT_OUT_OF_MEMORY;
     status = upload_filled(run, accumulator, NT__ACCUMULATOR, nt__group_type(group), 0, &run->accumulators[g]);
-    if (status == NT_OK)
-        status = upload_filled(run, rate, NT__SCALAR, (nt__type){group->dtype, {0}}, run->settings.learning_rate,
-                               &run->rates[g]);
     int states = run->rule.kind->state_count;
     for (int s = 0; status == NT_OK && s < states; s++) {
         const nt__state *state = &run->rule.kind->states[s];
@@ -75,12 +126,11 @@ static bool make_room(nt_run *run) {
     size_t groups = run->layout.group_count, states = groups * (size_t)run->rule.kind->state_count;
     run->parameters = nt__arena_alloc(&run->arena, groups, sizeof(nt__buffer));
     run->accumulators = nt__arena_alloc(&run->arena, groups, sizeof(nt__buffer));
-    run->rates = nt__arena_alloc(&run->arena, groups, sizeof(nt__buffer));
     run->states = nt__arena_alloc(&run->arena, states + 1, sizeof(nt__buffer));
     /* No program has more arguments than everything that one can be bound to. */
     size_t most = 3 * groups + states + run->slot_count + run->batch.count + 2;
     run->bound = nt__arena_alloc(&run->arena, most, sizeof *run->bound);
-    return run->parameters && run->accumulators && run->rates && run->states && run->bound;
+    return run->parameters && run->accumulators && run->states && run->bound;
 }
 
 nt_status nt__device_setup(nt_run *run) {
@@ -91,7 +141,7 @@ nt_status nt__device_setup(nt_run *run) {
         if (status == NT_OK && run->train) status = upload_optimizer(run, g);
     }
     for (int flag = 0; status == NT_OK && flag < 2; flag++)
-        status = upload_filled(run, flag ? "first.true" : "first.false", NT__SCALAR, (nt__type){NT_BOOL, {0}}, flag,
+        status = upload_filled(run, flag ? "first.true" : "first.false", NT__FLAG, (nt__type){NT_BOOL, {0}}, flag,
                                &run->flags[flag]);
     return status;
 }
@@ -101,7 +151,10 @@ void nt__device_free(nt_run *run) {
     for (size_t g = 0; g < groups; g++) {
         nt__buffer_free(&run->parameters[g]);
         if (run->accumulators) nt__buffer_free(&run->accumulators[g]);
-        if (run->rates) nt__buffer_free(&run->rates[g]);
+    }
+    for (size_t g = 0; run->rates && g < run->layout.group_count; g++) {
+        nt__buffer_free(&run->rates[g].buffer);
+        nt__buffer_free(&run->rates[g].former);
     }
     for (size_t s = 0; run->states && s < groups * (size_t)run->rule.kind->state_count; s++)
         nt__buffer_free(&run->states[s]);
@@ -119,7 +172,7 @@ static nt__buffer *bound(nt_run *run, const nt__argument *argument, const nt__ro
     case NT__ROLE_PARAMETERS: return &run->parameters[index];
     case NT__ROLE_ACCUMULATOR: return &run->accumulators[index];
     case NT__ROLE_STATE: return &run->states[index];
-    case NT__ROLE_RATE: return &run->rates[index];
+    case NT__ROLE_RATE: return &run->rates[index].buffer;
     case NT__ROLE_FIRST: return &run->flags[first];
     case NT__ROLE_DEVICE: return &run->slots[index].buffer;
     case NT__ROLE_BATCH: return &staged->buffers[routes->position[index]];

@@ -33,7 +33,10 @@ nt_status nt__device_fields_upload(nt_run *run) {
 }
 
 void nt__device_fields_free(nt_run *run) {
-    for (size_t i = 0; i < run->slot_count; i++) nt__buffer_free(&run->slots[i].buffer);
+    for (size_t i = 0; i < run->slot_count; i++) {
+        nt__buffer_free(&run->slots[i].buffer);
+        nt__buffer_free(&run->slots[i].former);
+    }
 }
 
 /* ---- another value ---------------------------------------------------------------------------------------------- */
@@ -44,14 +47,9 @@ static nt__device_slot *slot_of(nt_run *run, size_t field) {
     return NULL;
 }
 
-/* The new buffer is made before the old one is given up. */
 static nt_status replace(nt_run *run, nt__device_slot *slot, const void *data) {
-    nt__buffer fresh = {0};
-    nt_status status = upload(run, slot, data, &fresh);
-    if (status != NT_OK) return status;
-    nt__buffer_free(&slot->buffer);
-    slot->buffer = fresh;
-    return NT_OK;
+    const char *name = run->experiment->fields[slot->field].name;
+    return nt__slot_write(run, NT__DEVICE_FIELD, name, slot->type, data, &slot->buffer, &slot->former);
 }
 
 nt_status nt__device_field_write(nt_run *run, size_t field, const void *value) {

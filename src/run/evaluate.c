@@ -60,6 +60,7 @@ static nt_status call_metrics(evaluation *ev, nt__staged *staged) {
 static nt_status batch(evaluation *ev, nt__staged *staged) {
     nt_run *run = ev->run;
     nt__buffer *result = &run->outputs;
+    nt__transfers_take(run, staged);
     nt_status status = nt__launch(run, run->forward, &run->evaluation_routes, staged, false, &result);
     if (status == NT_OK && run->experiment->hooks.metrics) status = call_metrics(ev, staged);
     if (status == NT_OK && run->metrics_count) status = call_device_metrics(ev, staged);
@@ -111,6 +112,13 @@ static nt_status restart_results(nt_run *run) {
     return NT_OK;
 }
 
+static nt_status tell_transfers(const evaluation *ev) {
+    char *what = nt__sprintf("an evaluation of split '%s'", ev->split->name);
+    nt_status status = what ? nt__transfers_tell(ev->run, what) : NT_OUT_OF_MEMORY;
+    nt__free(what);
+    return status;
+}
+
 nt_status nt__evaluate_split(nt_run *run, const nt__split *split, bool inside) {
     evaluation ev = {.run = run, .split = split, .inside = inside};
     nt__stream_options options = {.engine = run->engine,
@@ -128,6 +136,7 @@ nt_status nt__evaluate_split(nt_run *run, const nt__split *split, bool inside) {
         nt__stream_close(ev.stream);
     }
     nt_array_free(ev.outputs);
+    if (status == NT_OK) status = tell_transfers(&ev);
     return status == NT_OK ? keep_results(run) : status;
 }
 
@@ -139,7 +148,9 @@ nt_status nt_evaluate(nt_run *run, const char *split_name, nt_results *out) {
         return nt__fail(NT_NOT_FOUND, "experiment '%s' has no split '%s'; its splits are: %s", run->experiment->name,
                         split_name ? split_name : "test", nt__data_split_names(run->data));
     run->busy = true;
+    nt__transfers_begin(run);
     nt_status status = nt__evaluate_split(run, split, false);
+    nt__transfers_end(run);
     run->busy = false;
     if (status == NT_OK && out) out->values = nt__result_values(run, &out->count);
     return status;

@@ -111,6 +111,16 @@ static nt_status copy_fields(nt_run *run, const void *fields) {
     return NT_OK;
 }
 
+/* The rate of the first group. */
+static void add_rate(const nt_run *run, nt__text *text) {
+    const nt__binding *binding = run->rates[0].binding;
+    nt__text_add(text, ", rate ");
+    if (binding)
+        nt__schedule_print(&binding->schedule, text);
+    else
+        nt__text_add(text, "%g", run->rates[0].value);
+}
+
 static nt_status tell_setup(const nt_run *run) {
     nt__text text = {0};
     int64_t elements = 0;
@@ -120,9 +130,9 @@ static nt_status tell_setup(const nt_run *run) {
     if (run->train) {
         nt__text_add(&text, "; ");
         nt__rule_print(&run->rule, &text);
-        nt__text_add(&text, ", rate %g; %lld batches of %lld, %lld steps an epoch", run->settings.learning_rate,
-                     (long long)nt__split_batches(run->train), (long long)run->batch_size,
-                     (long long)(nt__split_batches(run->train) / run->settings.accum));
+        add_rate(run, &text);
+        nt__text_add(&text, "; %lld batches of %lld, %lld steps an epoch", (long long)nt__split_batches(run->train),
+                     (long long)run->batch_size, (long long)(nt__split_batches(run->train) / run->settings.accum));
     }
     nt_status status = text.failed ? NT_OUT_OF_MEMORY : NT_OK;
     if (status == NT_OK)
@@ -136,10 +146,15 @@ static nt_status set_up(nt_run *run, const void *fields, const nt_run_options *o
     if (status == NT_OK) status = copy_fields(run, fields);
     if (status == NT_OK) status = nt__settings_resolve(run, options);
     if (status == NT_OK) status = nt__engine_open(1, &run->engine);
+    if (status == NT_OK) nt__transfers_begin(run);
     if (status == NT_OK) status = build_data(run);
     if (status == NT_OK) status = nt__device_fields_list(run);
     if (status == NT_OK) status = trace_all(run);
+    if (status == NT_OK && run->train) status = nt__rates_list(run);
+    if (status == NT_OK && run->train) status = nt__schedules_bind(run, options->schedules);
     if (status == NT_OK) status = nt__device_setup(run);
+    nt__transfers_end(run);
+    if (status == NT_OK) status = nt__transfers_tell(run, "the setup");
     return status == NT_OK ? tell_setup(run) : status;
 }
 
@@ -183,6 +198,7 @@ void nt_run_free(nt_run *run) {
     nt__data_free(run->data);
     nt__metrics_free(run->results);
     nt__free(run->result_values);
+    nt__transfers_free(run);
     nt__arena_free(&run->arena);
     nt__free(run);
 }

@@ -27,7 +27,7 @@ typedef struct nt__settings {
     const char *run_dir;
     int64_t seed, max_epochs, max_steps, accum;
     double gradient_clip_norm, learning_rate;
-    bool no_log, quiet, evaluate_only;
+    bool no_log, quiet, evaluate_only, trace_transfers;
 } nt__settings;
 
 /* ---- metrics (metrics.c) ---------------------------------------------------------------------------------------- */
@@ -92,8 +92,45 @@ typedef struct nt__routes {
 typedef struct nt__device_slot {
     size_t field;
     nt__type type;
-    nt__buffer buffer;
+    nt__buffer buffer, former;
 } nt__device_slot;
+
+/* A schedule bound to what it sets. */
+typedef struct nt__binding {
+    const char *name; /* as it was given */
+    nt_schedule schedule;
+    int field;    /* a Device field, by its place in the list of fields; -1: a rate */
+    int group;    /* of a rate; -1: of all groups */
+    double value; /* of the newest step */
+    bool held;    /* its function has no value past the horizon: it keeps the last one */
+} nt__binding;
+
+/* The rate of a group on the device. */
+typedef struct nt__rate {
+    const nt__binding *binding; /* NULL: the base rate at all steps */
+    double ratio;               /* to the base rate */
+    double value, element;      /* the rate, and the bits of its element that are on the device */
+    const char *name;
+    nt__buffer buffer, former;
+} nt__rate;
+
+/* The transfers of one step: each kind once, with how often it came. */
+typedef struct nt__tally_row {
+    bool upload;
+    nt__purpose purpose;
+    char name[NT__BUFFER_NAME];
+    size_t bytes;
+    uint64_t count;
+} nt__tally_row;
+typedef struct nt__tally {
+    nt__tally_row *rows;
+    size_t count, capacity;
+    bool failed; /* memory was short */
+} nt__tally;
+/* A step's loss is read when the next one was launched, so two steps are open at a time. */
+typedef struct nt__transfers {
+    nt__tally steps[2], others, *now;
+} nt__transfers;
 
 struct nt_run {
     nt__arena arena;
@@ -123,12 +160,19 @@ struct nt_run {
 
     nt__buffer *parameters, *accumulators; /* one a group */
     nt__buffer *states;                    /* groups * states of the rule */
-    nt__buffer *rates;                     /* one a group */
+    nt__rate *rates;                       /* one a group; in a handle for evaluation none */
     nt__device_slot *slots;                /* of the Device fields, in their order */
     size_t slot_count;
     nt__buffer flags[2]; /* false, true */
     nt__buffer **bound;  /* the arguments of the launch under way */
     nt__buffer outputs;
+
+    nt__binding *bindings; /* of the schedules */
+    size_t binding_count;
+    bool schedules_from_option; /* else from the hook */
+    int64_t horizon;            /* optimizer steps of all epochs: what schedules call the total */
+
+    nt__transfers transfers;
 
     int64_t step, epoch;
     bool busy; /* training or evaluating: hooks and listeners must not start that again */
@@ -156,6 +200,36 @@ nt_status nt__device_setup(nt_run *run);
 void nt__device_free(nt_run *run);
 nt_status nt__launch(nt_run *run, nt__program *program, const nt__routes *routes, nt__staged *staged, bool first,
                      nt__buffer *const *results);
+
+/* A new value for a scalar's buffer, from aligned memory that is lent. A program in flight may still read the former
+ * one, and freeing lent memory waits for that; so it stays until the value after this. The fresh one is made first. */
+nt_status nt__slot_write(nt_run *run, nt__purpose purpose, const char *name, nt__type type, const void *data,
+                         nt__buffer *slot, nt__buffer *former);
+/* The rates without buffers: names, and ratios from the hook. */
+nt_status nt__rates_list(nt_run *run);
+/* Gives a group the base rate `base`, times its ratio; uploaded when its bits moved. */
+nt_status nt__rate_write(nt_run *run, size_t group, double base);
+
+/* schedules.c: what changes from step to step. */
+nt_status nt__schedules_bind(nt_run *run, const nt_named_schedule *option); /* option NULL: the hook's */
+/* Sets everything scheduled to its value for the step to come: before the step's first micro-batch. */
+nt_status nt__schedules_apply(nt_run *run);
+/* Whether a Device field, by its place in the list of fields, is under a schedule. */
+bool nt__field_scheduled(const nt_run *run, size_t field);
+
+/* train.c: optimizer steps in max_epochs, whatever max_steps is. */
+int64_t nt__steps_of_all_epochs(const nt_run *run);
+
+/* transfers.c: transfers told in lines, when the run was asked to. What the thread moves counts for the step that
+ * nt__transfers_at names, else for what nt__transfers_tell names. */
+enum { NT__NO_STEP = -1 };
+void nt__transfers_begin(nt_run *run);
+void nt__transfers_end(nt_run *run);
+void nt__transfers_at(nt_run *run, int64_t step);
+void nt__transfers_take(nt_run *run, const nt__staged *staged); /* a batch that the worker uploaded */
+nt_status nt__transfers_tell_step(nt_run *run, int64_t step);
+nt_status nt__transfers_tell(nt_run *run, const char *what);
+void nt__transfers_free(nt_run *run);
 
 /* device_fields.c: Device fields as inputs of the programs. */
 nt_status nt__device_fields_list(nt_run *run); /* the slots, without buffers: what the traces need */

@@ -78,6 +78,7 @@ nt_status nt__settings_resolve(nt_run *run, const nt_run_options *options) {
     s->no_log = options->no_log;
     s->evaluate_only = options->evaluate_only;
     s->quiet = options->quiet;
+    s->trace_transfers = options->trace_transfers;
     run->rule = nt__rule_resolve(hooks->optimizer ? hooks->optimizer(run->fields) : (nt_rule){0});
     if (!s->run_dir) return NT_OUT_OF_MEMORY;
     if (status == NT_OK) status = check(s);

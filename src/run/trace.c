@@ -202,6 +202,28 @@ static nt_status check_claims(tracing *t) {
 
 /* ---- the traces ------------------------------------------------------------------------------------------------- */
 
+/* The name is copied at once: a hook may write it into the same memory each time. */
+static nt_status name_group(nt_run *run, const nt__leaf *leaf, const char **out) {
+    const char *name = run->experiment->hooks.param_group(run->fields, leaf->path);
+    if (name && !*name)
+        return nt__fail(NT_INVALID,
+                        "the param_group hook gave an empty name for parameter '%s'; NULL puts it into the group "
+                        "'default'",
+                        leaf->path);
+    *out = nt__arena_strdup(&run->arena, name ? name : "default");
+    return *out ? NT_OK : NT_OUT_OF_MEMORY;
+}
+
+static nt_status lay_out(nt_run *run) {
+    size_t count;
+    const nt__leaf *leaves = nt__model_leaves(run->model, &count);
+    if (!run->experiment->hooks.param_group) return nt__layout_build(leaves, count, NULL, &run->layout);
+    const char **groups = nt__arena_alloc(&run->arena, count + 1, sizeof *groups);
+    nt_status status = groups ? NT_OK : NT_OUT_OF_MEMORY;
+    for (size_t i = 0; status == NT_OK && i < count; i++) status = name_group(run, &leaves[i], &groups[i]);
+    return status == NT_OK ? nt__layout_build(leaves, count, groups, &run->layout) : status;
+}
+
 nt_status nt__trace_model(nt_run *run) {
     tracing t;
     nt_status status = begin(&t, run);
@@ -213,9 +235,7 @@ nt_status nt__trace_model(nt_run *run) {
     if (status == NT_OK) status = check_claims(&t);
     end(&t);
     if (status != NT_OK) return status;
-    size_t count;
-    const nt__leaf *leaves = nt__model_leaves(run->model, &count);
-    return nt__layout_build(leaves, count, NULL, &run->layout);
+    return lay_out(run);
 }
 
 /* One accumulator: the scaled gradient, added to what is there unless it is the first of its step. A choice and never a

@@ -35,7 +35,7 @@ static nt_status diverged(const loop *l, const pending *p, double loss) {
                     "back: start again with a "
                     "lower learning rate (now %g) or with gradient clipping, and look at the data of that batch",
                     nt__plain_nan(loss), (long long)p->step + 1, (long long)l->run->epoch,
-                    (long long)p->staged->index + 1, l->run->settings.learning_rate);
+                    (long long)p->staged->index + 1, l->run->rates[0].value);
 }
 
 static void drop(const loop *l, pending *p) {
@@ -74,6 +74,7 @@ static nt_status at_step(const loop *l, const pending *p, nt_status status) {
 static nt_status complete(loop *l, pending *p) {
     if (!p->staged) return NT_OK;
     double element = 0;
+    nt__transfers_at(l->run, p->step + 1);
     nt_status status = nt__buffer_read(l->run->engine, &p->loss, &element);
     if (status != NT_OK) status = at_step(l, p, status);
     double loss = status == NT_OK ? nt__element_get(p->loss.type.dtype, &element) : 0;
@@ -82,6 +83,8 @@ static nt_status complete(loop *l, pending *p) {
         status = nt__step_metrics_read(l->run, &l->metrics, p->metrics, p->staged);
         status = status == NT_OK ? tell_step(l, p, loss) : at_step(l, p, status);
     }
+    if (status == NT_OK && p->closes) status = nt__transfers_tell_step(l->run, p->step + 1);
+    nt__transfers_at(l->run, NT__NO_STEP);
     l->loss_sum += loss;
     l->losses++;
     drop(l, p);
@@ -105,7 +108,11 @@ static nt_status micro_batch(loop *l, nt__staged *staged) {
     l->gradient_results[0] = &now->loss;
     for (size_t i = 0; i < run->train_metrics.result_count; i++)
         l->gradient_results[1 + run->layout.group_count + i] = &now->metrics[i];
-    nt_status status = nt__launch(run, run->gradient, &run->train_routes, staged, position == 0, l->gradient_results);
+    nt__transfers_at(run, now->step + 1);
+    nt__transfers_take(run, staged);
+    nt_status status = position == 0 ? nt__schedules_apply(run) : NT_OK;
+    if (status == NT_OK)
+        status = nt__launch(run, run->gradient, &run->train_routes, staged, position == 0, l->gradient_results);
     if (status == NT_OK && now->closes) status = run_optimizer(l);
     if (status != NT_OK) return at_step(l, now, status);
     return complete(l, before);
@@ -210,10 +217,13 @@ static nt_status bind_results(loop *l, nt__arena *arena) {
     return NT_OK;
 }
 
-static int64_t steps_in_all(const nt_run *run) {
+int64_t nt__steps_of_all_epochs(const nt_run *run) {
     int64_t steps, an_epoch = nt__split_batches(run->train) / run->settings.accum;
-    bool too_many = __builtin_mul_overflow(an_epoch, run->settings.max_epochs, &steps);
-    return too_many || run->settings.max_steps < steps ? run->settings.max_steps : steps;
+    return __builtin_mul_overflow(an_epoch, run->settings.max_epochs, &steps) ? INT64_MAX : steps;
+}
+
+static int64_t steps_in_all(const nt_run *run) {
+    return run->settings.max_steps < run->horizon ? run->settings.max_steps : run->horizon;
 }
 
 nt_status nt_train(nt_run *run) {
@@ -235,8 +245,10 @@ nt_status nt_train(nt_run *run) {
     if (status == NT_OK) status = nt__step_metrics_begin(run, &l.metrics);
     if (status == NT_OK) status = nt__log_begin(run);
     run->busy = true;
+    nt__transfers_begin(run);
     while (status == NT_OK && run->epoch < run->settings.max_epochs && !steps_are_done(run) && !nt__stop_requested())
         status = epoch(&l);
+    nt__transfers_end(run);
     run->busy = false;
     if (status == NT_OK && nt__stop_requested())
         status = nt__fail(NT_INTERRUPTED, "stopped as asked at step %lld of epoch %lld", (long long)run->step,

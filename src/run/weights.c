@@ -25,6 +25,18 @@ static const nt__row *find_row(const nt_run *run, const char *path) {
     return NULL;
 }
 
+bool nt_run_parameter_at(const nt_run *run, size_t index, nt_parameter_info *out) {
+    if (index >= run->layout.row_count) return false;
+    const nt__row *row = &run->layout.rows[index];
+    *out = (nt_parameter_info){.path = row->path,
+                               .group = run->layout.groups[row->group].name,
+                               .offset = row->offset,
+                               .length = row->length,
+                               .dtype = row->type.dtype,
+                               .shape = row->type.shape};
+    return true;
+}
+
 static void fail_unknown(const nt_run *run, const char *path) {
     nt__text paths = {0};
     for (size_t i = 0; i < run->layout.row_count; i++)

@@ -48,16 +48,29 @@ void nt__account_moved(nt__purpose from, nt__purpose to, size_t bytes) {
     pthread_mutex_unlock(&lock);
 }
 
-void nt__account_upload(nt__purpose purpose, size_t bytes) {
+/* A thread hears of its own transfers only, so that what it hears has an order. */
+static _Thread_local struct {
+    nt__transfer_watcher call;
+    void *context;
+} watcher;
+
+void nt__transfers_watch(nt__transfer_watcher call, void *context) {
+    watcher.call = call;
+    watcher.context = context;
+}
+
+void nt__account_upload(nt__purpose purpose, const char *name, size_t bytes) {
     pthread_mutex_lock(&lock);
     transfer(&counts.uploads[purpose], bytes);
     pthread_mutex_unlock(&lock);
+    if (watcher.call) watcher.call(true, purpose, name, bytes, watcher.context);
 }
 
-void nt__account_download(nt__purpose purpose, size_t bytes) {
+void nt__account_download(nt__purpose purpose, const char *name, size_t bytes) {
     pthread_mutex_lock(&lock);
     transfer(&counts.downloads[purpose], bytes);
     pthread_mutex_unlock(&lock);
+    if (watcher.call) watcher.call(false, purpose, name, bytes, watcher.context);
 }
 
 void nt__account_compile(size_t code_bytes) {
@@ -88,10 +101,15 @@ nt__engine_counts nt__engine_counts_now(void) {
 
 const char *nt__purpose_name(nt__purpose purpose) {
     static const char *const names[NT__PURPOSE_COUNT] = {
-        [NT__PARAMETERS] = "parameters",   [NT__OPTIMIZER_STATE] = "optimizer state",
-        [NT__ACCUMULATOR] = "accumulator", [NT__BATCH] = "batch",
-        [NT__STAGED] = "staged batch",     [NT__DEVICE_FIELD] = "device field",
-        [NT__SCALAR] = "scalar",           [NT__OUTPUT] = "output",
+        [NT__PARAMETERS] = "parameters",
+        [NT__OPTIMIZER_STATE] = "optimizer state",
+        [NT__ACCUMULATOR] = "accumulator",
+        [NT__BATCH] = "batch",
+        [NT__STAGED] = "staged batch",
+        [NT__DEVICE_FIELD] = "device field",
+        [NT__RATE] = "rate",
+        [NT__FLAG] = "flag",
+        [NT__OUTPUT] = "output",
     };
     return (size_t)purpose < NT__PURPOSE_COUNT ? names[purpose] : "unknown purpose";
 }

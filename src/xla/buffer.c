@@ -139,7 +139,7 @@ static nt_status make(const source *from, PJRT_HostBufferSemantics semantics, PJ
 static void enter(const source *from, PJRT_Buffer *raw, nt__buffer *buffer) {
     nt__buffer_fill(buffer, raw, from->name, from->purpose, from->type, from->bytes, from->device);
     nt__account_made(from->purpose, from->bytes);
-    nt__account_upload(from->purpose, from->bytes);
+    nt__account_upload(from->purpose, from->name, from->bytes);
 }
 
 static nt_status upload_checked(const source *from, nt__buffer *buffer) {
@@ -234,6 +234,6 @@ nt_status nt__buffer_read(nt__engine *engine, nt__buffer *buffer, void *out) {
     if (status != NT_OK) return nt__fail_in(status, "reading a buffer");
     status = read_checked(buffer, out);
     if (status != NT_OK) return nt__fail_in(status, "reading '%s'", buffer->name);
-    nt__account_download(buffer->purpose, buffer->bytes);
+    nt__account_download(buffer->purpose, buffer->name, buffer->bytes);
     return NT_OK;
 }

@@ -47,7 +47,8 @@ typedef enum nt__purpose {
     NT__BATCH,  /* in use by a step */
     NT__STAGED, /* uploaded ahead by the prefetch worker, not yet taken */
     NT__DEVICE_FIELD,
-    NT__SCALAR, /* rates, flags */
+    NT__RATE,   /* scalars of the optimizer's rules */
+    NT__FLAG,   /* is this the first micro-batch of a step? */
     NT__OUTPUT, /* losses, predictions */
     NT__PURPOSE_COUNT
 } nt__purpose;
@@ -68,6 +69,10 @@ typedef struct nt__engine_counts {
 } nt__engine_counts;
 /* Counters of the process. They need no engine to be open. */
 nt__engine_counts nt__engine_counts_now(void);
+
+/* Called for every transfer of the thread that set it, after it was counted. NULL: nobody is told. */
+typedef void (*nt__transfer_watcher)(bool upload, nt__purpose purpose, const char *name, size_t bytes, void *context);
+void nt__transfers_watch(nt__transfer_watcher watcher, void *context);
 
 /* ---- buffers ---------------------------------------------------------------------------------------------------- */
 

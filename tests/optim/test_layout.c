@@ -119,12 +119,14 @@ static void no_leaf_is_refused_l8(void **state) {
 static void a_group_of_two_types_is_refused(void **state) {
     (void)state;
     nt__leaf leaves[] = {leaf("a", NT_F32, nt_dims(2)), leaf("b", NT_F64, nt_dims(3)), leaf("c", NT_F64, nt_dims(3))};
-    assert_refused(leaves, 2, NULL,
-                   "model.c:7 in forward: parameter 'b' is f64 but the others of group 'default' are f32: a group has "
-                   "one element type");
-    assert_refused(leaves, 3, (const char *const[]){"head", "default", "head"},
-                   "model.c:7 in forward: parameter 'c' is f64 but the others of group 'head' are f32: a group has one "
-                   "element type");
+    assert_refused(
+        leaves, 2, NULL,
+        "model.c:7 in forward: parameter 'b' is f64 and 'a' is f32, and both are in group 'default': a group "
+        "has one element type. The param_group hook puts them into two groups");
+    assert_refused(
+        leaves, 3, (const char *const[]){"head", "default", "head"},
+        "model.c:7 in forward: parameter 'c' is f64 and 'a' is f32, and both are in group 'head': a group has "
+        "one element type. The param_group hook puts them into two groups");
 }
 
 static void a_failed_allocation_leaves_nothing(void **state) {

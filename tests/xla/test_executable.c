@@ -43,7 +43,7 @@ static const char huge_text[] =
 static const nt__port add_arguments[] = {{"a", {NT_F32, {1, {4}}}, NT__BATCH, -1},
                                          {"b", {NT_F32, {1, {4}}}, NT__BATCH, -1}};
 static const nt__port add_results[] = {{"sum", {NT_F32, {1, {4}}}, NT__OUTPUT, -1},
-                                       {"copy", {NT_F32, {1, {4}}}, NT__SCALAR, -1}};
+                                       {"copy", {NT_F32, {1, {4}}}, NT__RATE, -1}};
 static const nt__signature add_signature = {add_arguments, 2, add_results, 2};
 
 static const nt__port accumulate_arguments[] = {{"sum", {NT_F32, {1, {4}}}, NT__ACCUMULATOR, 0},
@@ -86,7 +86,7 @@ static void adds(void **state) {
     assert_int_equal(nt__engine_counts_now().runs, runs + 1);
     assert_string_equal(total.name, "sum");
     assert_int_equal(total.purpose, NT__OUTPUT);
-    assert_int_equal(copy.purpose, NT__SCALAR);
+    assert_int_equal(copy.purpose, NT__RATE);
     assert_int_equal(nt__engine_counts_now().buffers[NT__OUTPUT].live_count, 1);
     assert_int_equal(nt__engine_counts_now().buffers[NT__OUTPUT].live_bytes, 16);
     assert_floats(&total, sum, 4);
@@ -402,7 +402,7 @@ static void refuses_bad_signatures(void **state) {
          "result 0 's': the shape of f32[9223372036854775807,4]"},
         {{{"a", four, 0, -1}, {"b", four, 0, -1}},
          {{"s", four, 0, -1}, {"c", four, NT__PURPOSE_COUNT, -1}},
-         "result 1 'c': purpose 8"},
+         "result 1 'c': purpose 9"},
         {{{"a", four, 0, 2}, {"b", four, 0, -1}},
          {{"s", four, 0, -1}, {"c", four, 0, -1}},
          "argument 0 'a' is donated to result 2: there are 2"},

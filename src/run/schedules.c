@@ -1,0 +1,266 @@
+/* Schedules of a run: their names bound to what they set, and the values of a step.
+ * Not here: the kinds of schedules, and how a value gets to the device.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "run/run_internal.h"
+
+static const char *source_of(const nt_run *run) {
+    return run->schedules_from_option ? "the run's option" : "the schedules hook";
+}
+
+/* ---- what a name means (S7 to S10) ------------------------------------------------------------------------------ */
+
+/* Place of a Device field in the list of fields, -1 when there is none of that name. */
+static int find_device(const nt_run *run, const char *name) {
+    const nt_field_info *field = nt__field_find(run->experiment, name);
+    return field && field->marker == NT_DEVICE ? (int)(field - run->experiment->fields) : -1;
+}
+
+static bool is_scalar(const char *name) {
+    for (size_t i = 0; nt__rule_scalar(i); i++)
+        if (strcmp(nt__rule_scalar(i), name) == 0) return true;
+    return false;
+}
+
+static bool is_rule_constant(const nt_run *run, const char *name) {
+    const char *const *constants = run->rule.kind->constants;
+    for (int i = 0; i < NT_RULE_MAX_CONSTANTS && constants[i]; i++)
+        if (strcmp(constants[i], name) == 0) return true;
+    return false;
+}
+
+static int find_group(const nt_run *run, const char *name, size_t length) {
+    for (size_t g = 0; g < run->layout.group_count; g++) {
+        const char *group = run->layout.groups[g].name;
+        if (strlen(group) == length && memcmp(group, name, length) == 0) return (int)g;
+    }
+    return -1;
+}
+
+static void add_device_fields(const nt_run *run, nt__text *out) {
+    size_t found = 0;
+    nt__text_add(out, "Device fields: ");
+    for (size_t i = 0; i < run->experiment->field_count; i++)
+        if (run->experiment->fields[i].marker == NT_DEVICE)
+            nt__text_add(out, "%s%s", found++ ? ", " : "", run->experiment->fields[i].name);
+    nt__text_add(out, "%s", found ? "" : "none");
+}
+
+static void add_scalars(nt__text *out) {
+    nt__text_add(out, "scalars of the optimizer: ");
+    for (size_t i = 0; nt__rule_scalar(i); i++) nt__text_add(out, "%s%s", i ? ", " : "", nt__rule_scalar(i));
+}
+
+static void add_groups(const nt_run *run, nt__text *out) {
+    nt__text_add(out, "groups: ");
+    for (size_t g = 0; g < run->layout.group_count; g++)
+        nt__text_add(out, "%s%s", g ? ", " : "", run->layout.groups[g].name);
+}
+
+/* A field that is there but not as a Device field, or a number of the rule that is part of the program. */
+static bool add_near_miss(const nt_run *run, const char *name, nt__text *out) {
+    const nt_field_info *field = nt__field_find(run->experiment, name);
+    if (field && field->marker != NT_DEVICE) {
+        nt__text_add(out, "field %s is %s, and only a Device field can change from step to step: mark it DEVICE", name,
+                     nt__marker_name(field->marker));
+        return true;
+    }
+    if (!is_rule_constant(run, name)) return false;
+    nt__text_add(out, "%s of rule %s is a constant of the program and cannot be scheduled; ", name,
+                 run->rule.kind->name);
+    add_scalars(out);
+    return true;
+}
+
+/* Fails with a text under construction. */
+static nt_status refuse(nt__text *text) {
+    nt_status status = text->failed ? NT_OUT_OF_MEMORY : nt__fail(NT_INVALID, "%s", text->data);
+    nt__text_free(text);
+    return status;
+}
+
+static nt_status bind_device(const nt_run *run, const char *name, nt__binding *out) {
+    nt__text text = {0};
+    out->field = find_device(run, name);
+    if (out->field >= 0) return NT_OK;
+    if (!add_near_miss(run, name, &text)) {
+        nt__text_add(&text, "there is no Device field '%s'; ", name);
+        add_device_fields(run, &text);
+    }
+    return refuse(&text);
+}
+
+static nt_status check_scalar(const nt_run *run, const char *name) {
+    nt__text text = {0};
+    if (is_scalar(name)) return NT_OK;
+    if (!is_rule_constant(run, name) || !add_near_miss(run, name, &text)) {
+        nt__text_add(&text, "the optimizer has no scalar '%s'; ", name);
+        add_scalars(&text);
+    }
+    return refuse(&text);
+}
+
+/* "GROUP.SCALAR": groups may have dots in their names. */
+static nt_status bind_path(const nt_run *run, const char *path, nt__binding *out) {
+    const char *dot = strrchr(path, '.');
+    size_t length = (size_t)(dot - path);
+    nt__text text = {0};
+    out->group = find_group(run, path, length);
+    if (out->group >= 0) return check_scalar(run, dot + 1);
+    nt__text_add(&text, "there is no parameter group '%.*s'; ", (int)length, path);
+    add_groups(run, &text);
+    nt__text_add(&text, ". A path has one level: opt.GROUP.%s", is_scalar(dot + 1) ? dot + 1 : nt__rule_scalar(0));
+    return refuse(&text);
+}
+
+static void add_nothing_matches(const nt_run *run, const char *name, nt__text *out) {
+    const char *dot = strrchr(name, '.');
+    if (add_near_miss(run, name, out)) return;
+    nt__text_add(out, "it is the name of nothing that can be scheduled; ");
+    add_device_fields(run, out);
+    nt__text_add(out, "; ");
+    add_scalars(out);
+    nt__text_add(out, " (the rate is learning_rate, not lr or eta)");
+    if (dot && find_group(run, name, (size_t)(dot - name)) >= 0) nt__text_add(out, ". Did you mean opt.%s?", name);
+}
+
+static nt_status bind_bare(const nt_run *run, const char *name, nt__binding *out) {
+    nt__text text = {0};
+    bool scalar = is_scalar(name);
+    out->field = find_device(run, name);
+    if (scalar != (out->field >= 0)) return NT_OK;
+    if (scalar)
+        nt__text_add(&text, "it is both a Device field and a scalar of the optimizer: write device.%s or opt.%s", name,
+                     name);
+    else
+        add_nothing_matches(run, name, &text);
+    return refuse(&text);
+}
+
+static nt_status bind_name(const nt_run *run, nt__binding *out) {
+    const char *name = out->name;
+    out->field = out->group = -1;
+    if (!*name) return nt__fail(NT_INVALID, "it has no name: write that of a Device field, or learning_rate");
+    if (strcmp(name, "device") == 0 || strcmp(name, "opt") == 0)
+        return nt__fail(NT_INVALID,
+                        "the names device and opt stand in front of others: write %s.NAME; a Device field of that name "
+                        "is device.%s",
+                        name, name);
+    if (strncmp(name, "device.", 7) == 0) return bind_device(run, name + 7, out);
+    if (strncmp(name, "opt.", 4) != 0) return bind_bare(run, name, out);
+    return strchr(name + 4, '.') ? bind_path(run, name + 4, out) : check_scalar(run, name + 4);
+}
+
+/* ---- binding ---------------------------------------------------------------------------------------------------- */
+
+static nt_status check_unique(const nt_run *run, const nt__binding *binding) {
+    for (const nt__binding *b = run->bindings; b < binding; b++) {
+        if (b->field != binding->field || b->group != binding->group) continue;
+        return nt__fail(NT_INVALID, "schedule '%s' sets the same value: leave one of them out", b->name);
+    }
+    return NT_OK;
+}
+
+static nt_status bind(nt_run *run, const nt_named_schedule *named) {
+    nt__binding *binding = &run->bindings[run->binding_count];
+    *binding = (nt__binding){.name = nt__arena_strdup(&run->arena, named->name), .schedule = named->schedule};
+    if (!binding->name) return NT_OUT_OF_MEMORY;
+    nt_status status = bind_name(run, binding);
+    if (status == NT_OK) status = nt__schedule_check(&binding->schedule);
+    if (status == NT_OK) status = check_unique(run, binding);
+    if (status != NT_OK) return nt__fail_in(status, "schedule '%s' of %s", named->name, source_of(run));
+    run->binding_count++;
+    return NT_OK;
+}
+
+/* A group's own schedule comes before that of all groups (S11). */
+static void bind_rates(nt_run *run) {
+    for (size_t i = 0; i < run->binding_count; i++) {
+        const nt__binding *b = &run->bindings[i];
+        for (size_t g = 0; b->field < 0 && g < run->layout.group_count; g++)
+            if (b->group == (int)g || (b->group < 0 && !run->rates[g].binding)) run->rates[g].binding = b;
+    }
+}
+
+static nt_status bind_all(nt_run *run, const nt_named_schedule *items, size_t count) {
+    nt_status status = NT_OK;
+    run->bindings = nt__arena_alloc(&run->arena, count + 1, sizeof *run->bindings);
+    if (!run->bindings) return NT_OUT_OF_MEMORY;
+    for (size_t i = 0; status == NT_OK && i < count; i++) status = bind(run, &items[i]);
+    bind_rates(run);
+    return status;
+}
+
+static size_t count_named(const nt_named_schedule *items) {
+    size_t count = 0;
+    while (items[count].name) count++;
+    return count;
+}
+
+nt_status nt__schedules_bind(nt_run *run, const nt_named_schedule *option) {
+    nt_schedules declared = {0};
+    run->horizon = nt__steps_of_all_epochs(run);
+    run->schedules_from_option = option != NULL;
+    if (option) return bind_all(run, option, count_named(option));
+    if (!run->experiment->hooks.schedules) return NT_OK;
+    run->experiment->hooks.schedules(run->fields, &declared);
+    nt_status status = declared.failed ? NT_OUT_OF_MEMORY : bind_all(run, declared.items, declared.count);
+    nt__schedules_free(&declared);
+    return status;
+}
+
+bool nt__field_scheduled(const nt_run *run, size_t field) {
+    for (size_t i = 0; i < run->binding_count; i++)
+        if (run->bindings[i].field == (int)field) return true;
+    return false;
+}
+
+/* ---- the values of a step --------------------------------------------------------------------------------------- */
+
+static nt_status not_finite(const nt_run *run, const nt__binding *binding, int64_t step, double value) {
+    return nt__fail(NT_INVALID, "schedule '%s' of %s gave %g for step %lld of %lld: a value must be finite",
+                    binding->name, source_of(run), nt__plain_nan(value), (long long)step, (long long)run->horizon);
+}
+
+/* S6: past the horizon a function that has no value is left at that of the last step. */
+static nt_status hold(const nt_run *run, nt__binding *binding, int64_t step, double value) {
+    double last = nt__schedule_value(&binding->schedule, run->horizon, run->horizon);
+    if (!isfinite(last)) return not_finite(run, binding, run->horizon, last);
+    nt__notice("schedule '%s' gave %g for step %lld, past its horizon of %lld steps: the value of step %lld, %g, is "
+               "kept. Train for as many epochs as the run was made for",
+               binding->name, nt__plain_nan(value), (long long)step, (long long)run->horizon, (long long)run->horizon,
+               last);
+    binding->held = true;
+    binding->value = last;
+    return NT_OK;
+}
+
+static nt_status find_value(const nt_run *run, nt__binding *binding, int64_t step) {
+    if (binding->held) return NT_OK;
+    double value = nt__schedule_value(&binding->schedule, step, run->horizon);
+    if (isfinite(value)) {
+        binding->value = value;
+        return NT_OK;
+    }
+    bool is_past = run->horizon > 0 && step > run->horizon;
+    return is_past ? hold(run, binding, step, value) : not_finite(run, binding, step, value);
+}
+
+static nt_status apply_to_field(nt_run *run, const nt__binding *binding) {
+    nt_status status = nt__device_field_write_number(run, (size_t)binding->field, binding->value);
+    return status == NT_OK ? NT_OK : nt__fail_in(status, "schedule '%s' of %s", binding->name, source_of(run));
+}
+
+/* S3: once a step, for the step to come; a function is called once, however many groups there are. */
+nt_status nt__schedules_apply(nt_run *run) {
+    nt_status status = NT_OK;
+    for (size_t i = 0; status == NT_OK && i < run->binding_count; i++) {
+        status = find_value(run, &run->bindings[i], run->step + 1);
+        if (status == NT_OK && run->bindings[i].field >= 0) status = apply_to_field(run, &run->bindings[i]);
+    }
+    for (size_t g = 0; status == NT_OK && run->binding_count && g < run->layout.group_count; g++)
+        if (run->rates[g].binding) status = nt__rate_write(run, g, run->rates[g].binding->value);
+    return status;
+}
