@@ -328,6 +328,7 @@ static void a_handle_that_only_evaluates_checks_nothing_of_training(void **state
     o.accum = (nt_maybe_int){true, 0};
     toy()->hooks.build_data = short_last_batch;
     changed.hooks.loss = NULL;
+    changed.hooks.metrics = NULL;
     assert_ok(nt_run_new(&changed, &e, &o, &run));
     assert_ok(nt_evaluate(run, "train", &results));
     nt_run_free(run);

@@ -247,16 +247,17 @@ static bool same_text(const nt__program *a, const nt__program *b) {
 }
 
 /* One program for full batches and one for the short last one. */
-static bool same_losses(const nt_run *a, const nt_run *b) {
-    bool same = a->loss_count == b->loss_count;
-    for (size_t i = 0; same && i < a->loss_count; i++) same = same_text(a->losses[i].program, b->losses[i].program);
+static bool same_metrics(const nt_run *a, const nt_run *b) {
+    bool same = a->metrics_count == b->metrics_count;
+    for (size_t i = 0; same && i < a->metrics_count; i++)
+        same = same_text(a->metrics[i].program, b->metrics[i].program);
     return same;
 }
 
 static unsigned moved(const nt_run *a, const nt_run *b) {
     return (same_text(a->gradient, b->gradient) ? 0 : GRADIENT) |
            (same_text(a->optimizer, b->optimizer) ? 0 : OPTIMIZER) | (same_text(a->forward, b->forward) ? 0 : FORWARD) |
-           (same_losses(a, b) ? 0 : METRICS);
+           (same_metrics(a, b) ? 0 : METRICS);
 }
 
 static uint64_t misses_of(nt_run *run) {
@@ -269,15 +270,15 @@ static uint64_t misses_of(nt_run *run) {
 static uint64_t programs(const nt_run *run, unsigned moves) {
     uint64_t count = 0;
     for (unsigned bit = GRADIENT; bit <= FORWARD; bit <<= 1) count += (moves & bit) != 0;
-    return count + (moves & METRICS ? run->loss_count : 0);
+    return count + (moves & METRICS ? run->metrics_count : 0);
 }
 
 static void check_row(size_t index) {
     variant v = base(rows[index].with_metrics);
     nt_cache_reset();
     nt_run *before = make(&v);
-    assert_int_equal(before->loss_count, rows[index].with_metrics ? 0 : 2);
-    assert_int_equal(misses_of(before), 3 + before->loss_count);
+    assert_int_equal(before->metrics_count, rows[index].with_metrics ? 0 : 2);
+    assert_int_equal(misses_of(before), 3 + before->metrics_count);
     rows[index].change(&v);
     nt_run *after = make(&v);
     unsigned moves = moved(before, after);
