@@ -16,6 +16,11 @@ check: ## formatting, clang-tidy and cppcheck, then the tests
 	@scripts/check
 	@scripts/test
 
+FUZZ ?= 60
+fuzz: ## fuzz the readers of files for FUZZ=60 seconds, with libFuzzer where clang has it
+	@scripts/setup fuzz || scripts/setup
+	@scripts/fuzz '$(FUZZ)'
+
 setup: ## install the missing Debian packages and the engine plugins
 	@scripts/setup
 
@@ -24,9 +29,9 @@ install: build ## install what build/ holds (the prefix is meson's: meson config
 	@ldconfig 2>/dev/null || true
 
 clean: ## delete what was built; the plugins stay
-	rm -rf build build-asan build-clang
+	rm -rf build build-asan build-clang build-fuzz
 
 help: ## list these targets
 	@sed -n 's/^\([a-z]*\):[^#]*## /\1\t/p' Makefile | expand -t 10
 
-.PHONY: build run test check setup install clean help
+.PHONY: build run test check fuzz setup install clean help

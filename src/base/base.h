@@ -79,6 +79,9 @@ void nt__text_free(nt__text *text);
 
 /* Whether the bytes are well-formed UTF-8. */
 bool nt__is_utf8(const char *bytes, size_t length);
+/* Puts '?' in place of control characters other than newline and tab, and of bytes that are not UTF-8: a terminal would
+ * obey the former. */
+void nt__make_showable(char *text);
 
 /* The number for a message: a nan without its sign, which printf would show as "-nan" and which means nothing. */
 double nt__plain_nan(double number);

@@ -13,18 +13,21 @@ enum { MESSAGE_SIZE = 4096 };
 static _Thread_local char message[MESSAGE_SIZE];
 static _Thread_local nt_status newest;
 
-/* Formats into out[size]. Text that does not fit ends in "...", cut between two UTF-8 characters. */
-static NT__PRINTF(3, 0) void format_cut(char *out, size_t size, const char *format, va_list arguments) {
+/* Ends text that fills out[size] in "...", cut between two UTF-8 characters. */
+static void mark_cut(char *out, size_t size) {
     static const char mark[] = "...";
-    int length = vsnprintf(out, size, format, arguments);
-    if (length < 0) {
-        snprintf(out, size, "%s (this text could not be formatted)", format);
-        return;
-    }
-    if ((size_t)length < size) return;
     size_t cut = size - sizeof mark;
     while (cut > 0 && ((unsigned char)out[cut] & 0xC0) == 0x80) cut--;
     memcpy(out + cut, mark, sizeof mark);
+}
+
+/* Formats into out[size]. Texts of others, out of files and of the engine, may hold anything: what could not be shown
+ * becomes '?'. */
+static NT__PRINTF(3, 0) void format_cut(char *out, size_t size, const char *format, va_list arguments) {
+    int length = vsnprintf(out, size, format, arguments);
+    if (length < 0) snprintf(out, size, "%s (this text could not be formatted)", format);
+    if (length >= 0 && (size_t)length >= size) mark_cut(out, size);
+    nt__make_showable(out);
 }
 
 /* The text is built aside first: an argument may be the present message. */

@@ -149,3 +149,22 @@ bool nt__is_utf8(const char *bytes, size_t length) {
     }
     return true;
 }
+
+/* Those of ASCII, and those that came with Latin-1. */
+static bool is_control(const unsigned char *character, size_t length) {
+    if (length == 1) return (*character < 0x20 && *character != '\n' && *character != '\t') || *character == 0x7F;
+    return length == 2 && character[0] == 0xC2 && character[1] < 0xA0;
+}
+
+void nt__make_showable(char *text) {
+    unsigned char *at = (unsigned char *)text;
+    size_t left = strlen(text);
+    while (left > 0) {
+        size_t taken = utf8_character(at, left);
+        bool shown = taken > 0 && !is_control(at, taken);
+        if (taken == 0) taken = 1;
+        if (!shown) memset(at, '?', taken);
+        at += taken;
+        left -= taken;
+    }
+}

@@ -389,6 +389,30 @@ static void utf8_is_told_from_other_bytes(void **state) {
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) assert_false(nt__is_utf8(wrong[i], strlen(wrong[i])));
 }
 
+static void what_cannot_be_shown_becomes_a_question_mark(void **state) {
+    (void)state;
+    static const char *const rows[][2] = {
+        {"", ""},
+        {"plain\ttext\n", "plain\ttext\n"},
+        {"gr\xc3\xbc\xc3\x9f\xe2\x9c\x93\xf0\x9f\x98\x80", "gr\xc3\xbc\xc3\x9f\xe2\x9c\x93\xf0\x9f\x98\x80"},
+        {"\x1b[2J\r\x7f", "?[2J??"},
+        {"caf\xe9", "caf?"},
+        {"cut \xe2\x9c", "cut ??"},
+        {"\xc2\x9b"
+         "31m\xc2\xa0",
+         "??31m\xc2\xa0"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char text[32];
+        snprintf(text, sizeof text, "%s", rows[i][0]);
+        nt__make_showable(text);
+        assert_string_equal(text, rows[i][1]);
+        nt__fail(NT_INVALID, "'%s'", rows[i][0]);
+        snprintf(text, sizeof text, "'%s'", rows[i][1]);
+        assert_string_equal(nt_error_message(), text);
+    }
+}
+
 /* ---- hashes ----------------------------------------------------------------------------------------------------- */
 
 static void hashes_are_xxh3_of_128_bits(void **state) {
@@ -665,6 +689,7 @@ int main(void) {
         cmocka_unit_test(a_failed_text_stays_failed),
         cmocka_unit_test(copies_and_formatted_text),
         cmocka_unit_test(utf8_is_told_from_other_bytes),
+        cmocka_unit_test(what_cannot_be_shown_becomes_a_question_mark),
         cmocka_unit_test(hashes_are_xxh3_of_128_bits),
         cmocka_unit_test(hashes_agree_with_the_streamed_form),
         cmocka_unit_test(seconds_pass),

@@ -112,8 +112,10 @@ static void assert_host_rows(const nt__staged *staged, const int *rows) {
     assert_int_equal(image->bytes, staged->rows * COLUMNS * 4);
     assert_int_equal(label->bytes, staged->rows);
     for (int64_t i = 0; i < staged->rows; i++) assert_true(nt_array_get(label, i) == rows[i]);
-    for (int64_t i = 0; i < staged->rows * COLUMNS; i++)
-        assert_true(nt_array_get(image, i) == (double)(10 * rows[i / COLUMNS] + i % COLUMNS));
+    for (int64_t i = 0; i < staged->rows * COLUMNS; i++) {
+        int64_t made = 10 * rows[i / COLUMNS] + i % COLUMNS;
+        assert_true(nt_array_get(image, i) == (double)made);
+    }
     assert_ptr_equal(nt_host_field(staged->host, "image"), image);
 }
 
