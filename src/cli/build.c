@@ -56,26 +56,27 @@ static bool has_headers(const char *folder) {
     return snprintf(path, sizeof path, "%s/nitro.h", folder) < (int)sizeof path && access(path, R_OK) == 0;
 }
 
-/* The include folder beside the command's own: of an installation, and of a build folder in the source tree. */
+/* The include folder beside the command's own, of an installation and of a build folder in the source tree; or in it,
+ * where a build folder has a link. */
 static bool headers_beside_command(char folder[PATH_MAX]) {
+    static const char *const places[] = {"../include", "include"};
     char command[PATH_MAX], path[PATH_MAX + 16];
     ssize_t length = readlink("/proc/self/exe", command, sizeof command - 1);
     if (length <= 0) return false;
     command[length] = 0;
     *strrchr(command, '/') = 0;
-    snprintf(path, sizeof path, "%s/../include", command);
-    return realpath(path, folder) && has_headers(folder);
-}
-
-/* NT__INCLUDE_FOLDERS are those that were known when nitro was built, divided by colons. */
-static bool find_headers(char folder[PATH_MAX]) {
-    if (headers_beside_command(folder)) return true;
-    for (const char *at = NT__INCLUDE_FOLDERS; *at; at += strspn(at, ":")) {
-        int length = (int)strcspn(at, ":");
-        if (snprintf(folder, PATH_MAX, "%.*s", length, at) < PATH_MAX && has_headers(folder)) return true;
-        at += length;
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        snprintf(path, sizeof path, "%s/%s", command, places[i]);
+        if (realpath(path, folder) && has_headers(folder)) return true;
     }
     return false;
+}
+
+/* NT__INCLUDE_FOLDER is the one that was chosen when nitro was built. */
+static bool find_headers(char folder[PATH_MAX]) {
+    if (headers_beside_command(folder)) return true;
+    snprintf(folder, PATH_MAX, "%s", NT__INCLUDE_FOLDER);
+    return has_headers(folder);
 }
 
 static nt_status collect_flags(build *b) {
@@ -84,7 +85,7 @@ static nt_status collect_flags(build *b) {
         return nt__fail(NT_NOT_FOUND,
                         "the headers of nitro were not found: neither in '../include' beside the command nor in %s. "
                         "Install nitro again, or name their folder with --cflags=-I<folder>",
-                        NT__INCLUDE_FOLDERS);
+                        NT__INCLUDE_FOLDER);
     add_known(&b->flags, compile_flags, sizeof compile_flags / sizeof *compile_flags);
     nt__words_add(&b->flags, "-I");
     nt__words_add(&b->flags, nt__arena_strdup(&b->arena, headers));

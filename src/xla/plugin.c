@@ -182,7 +182,8 @@ static nt_status find(void) {
     const char *given = getenv("NITRO_PLUGIN");
     if (given && *given) return copy_path(given);
     const char *folders = getenv("NITRO_PLUGIN_PATH");
-    if (!folders || !*folders) folders = NT__PLUGIN_FOLDERS;
+    char own[NT__PATH_SIZE];
+    if (!folders || !*folders) folders = nt__plugin_folders(own);
     search found = {0};
     nt_status status = search_folders(&found, folders);
     if (status == NT_OK) status = choose(&found, folders);

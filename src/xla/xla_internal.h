@@ -23,6 +23,8 @@ typedef struct nt__plugin {
 extern nt__plugin nt__loaded;
 /* Finds and loads the plugin unless that was done. */
 nt_status nt__plugin_load(void);
+/* The folder that is searched when no variable names one (folders.c). Returns out. */
+const char *nt__plugin_folders(char out[NT__PATH_SIZE]);
 
 /* ---- calls through the plugin's table (call.c) ------------------------------------------------------------------ */
 
