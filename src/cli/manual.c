@@ -16,49 +16,84 @@ static const char flag_rules[] =
     "--name and --no-name set a bool. Every field of an experiment is a flag; `nitro help FILE.c` lists them. Where\n"
     "a field has the name of a flag below, the flag below is meant.\n";
 
-static const char *const environment[][2] = {
-    {"NITRO_PLUGIN", "the engine: path of a PJRT plugin"},
-    {"NITRO_PLUGIN_PATH", "folders to look for plugins in, divided by colons; the one with the newest API is used"},
-    {"CC", "the C compiler, with flags if needed; else cc, gcc or clang"},
-    {"XDG_CACHE_HOME", "where compiled experiments are kept, in nitro/experiments (~/.cache)"},
-    {"TF_CPP_MIN_LOG_LEVEL", "messages of the engine itself: 0 all, 1 warnings, 2 errors, 3 fatal ones only"},
+/* A row of a list. The manuals of the commands in `not_for` leave it out. */
+typedef struct entry {
+    const char *name, *text;
+    unsigned not_for;
+} entry;
+
+/* Commands that open no engine, that compile no files, that make no run. */
+enum { NO_ENGINE = NT__HELP, NO_BUILD = NT__DEVICES, NO_RUN = NT__HELP | NT__DEVICES };
+
+static const entry environment[] = {
+    {"NITRO_PLUGIN", "the engine: path of a PJRT plugin", NO_ENGINE},
+    {"NITRO_PLUGIN_PATH", "folders to look for plugins in, divided by colons; the one with the newest API is used",
+     NO_ENGINE},
+    {"CC", "the C compiler, with flags if needed; else cc, gcc or clang", NO_BUILD},
+    {"XDG_CACHE_HOME", "where compiled experiments are kept, in nitro/experiments (~/.cache)", NO_BUILD},
+    {"XLA_FLAGS", "options of the engine itself; one that it does not know is an error", NO_ENGINE},
+    {"TF_CPP_MIN_LOG_LEVEL", "messages of the engine itself: 0 all, 1 warnings, 2 errors, 3 fatal ones only",
+     NO_ENGINE},
 };
 
-static const char *const files[][2] = {
-    {"<run_dir>/parameters.safetensors", "the trained parameters, one array each"},
-    {"<run_dir>/metrics.jsonl", "the log of the run"},
-    {"~/.cache/nitro/experiments/", "compiled experiments; what was not used for 30 days is deleted"},
+static const entry files[] = {
+    {"<run_dir>/parameters.safetensors", "the trained parameters, one array each", NO_RUN},
+    {"<run_dir>/metrics.jsonl", "the log of the run", NO_RUN},
+    {"~/.cache/nitro/experiments/", "compiled experiments; what was not used for 30 days is deleted", NO_BUILD},
 };
 
-static const char *const exit_codes[][2] = {
-    {"0", "done"},
-    {"1", "the run, the build or the engine failed"},
-    {"2", "wrong use: an unknown command or flag, a missing file, a value of the wrong type"},
-    {"130", "interrupted (Ctrl-C): the run ended after its step and was saved; a second Ctrl-C ends at once"},
+static const entry exit_codes[] = {
+    {"0", "done", 0},
+    {"1", "the run, the build or the engine failed", 0},
+    {"2", "wrong use: an unknown command or flag, a missing file, a value of the wrong type", 0},
+    {"130", "interrupted (Ctrl-C): the run ended after its step and was saved; a second Ctrl-C ends at once", NO_RUN},
 };
 
-static const char *const examples[][2] = {
-    {"nitro train fashion.c", "train with the defaults"},
-    {"nitro train fashion.c --hidden=512 --max-epochs=5", "other values of two fields"},
-    {"nitro train model.c layers.c --ldflags=-lm", "two files and a library"},
-    {"nitro evaluate fashion.c --hidden=512 --split=val", "metrics of the saved parameters"},
-    {"nitro help fashion.c", "which fields there are"},
-    {"CC=clang nitro train fashion.c --cflags=-O0", "another compiler, for a debugger"},
+/* A command's manual has those that name it. */
+static const entry examples[] = {
+    {"nitro train fashion.c", "train with the defaults", 0},
+    {"nitro train fashion.c --hidden=512 --max-epochs=5", "other values of two fields", 0},
+    {"nitro train model.c layers.c --ldflags=-lm", "two files and a library", 0},
+    {"nitro evaluate fashion.c --hidden=512 --split=val", "metrics of the saved parameters", 0},
+    {"nitro help fashion.c", "which fields there are", 0},
+    {"CC=clang nitro train fashion.c --cflags=-O0", "another compiler, for a debugger", 0},
+    {"NITRO_PLUGIN=./plugin.so nitro devices", "whether another engine can be used", 0},
 };
 
 /* ---- pieces ----------------------------------------------------------------------------------------------------- */
 
-static bool print_pairs(const char *title, const char *const (*pairs)[2], size_t count, FILE *out) {
+/* The name stands in the text as a command does, "nitro train". */
+static bool is_example_of(const nt__command *command, const char *text) {
+    char words[64];
+    snprintf(words, sizeof words, "nitro %s", command->name);
+    return strstr(text, words);
+}
+
+/* `command` NULL: the manual of all of them. */
+static bool belongs(const entry *row, const entry *list, const nt__command *command) {
+    if (!command) return true;
+    return list == examples ? is_example_of(command, row->name) : !(row->not_for & command->bit);
+}
+
+static bool print_entries(const char *title, const entry *list, size_t count, const nt__command *command, FILE *out) {
     nt__table table = {0};
-    fprintf(out, "\n%s\n", title);
+    size_t shown = 0;
     for (size_t i = 0; i < count; i++) {
-        nt__table_add(&table, pairs[i][0]);
-        nt__table_add(&table, pairs[i][1]);
+        if (!belongs(&list[i], list, command)) continue;
+        if (shown++ == 0) fprintf(out, "\n%s\n", title);
+        nt__table_add(&table, list[i].name);
+        nt__table_add(&table, list[i].text);
     }
     return nt__table_print(&table, 2, out);
 }
 
-#define PRINT_PAIRS(title, pairs, out) print_pairs(title, pairs, sizeof(pairs) / sizeof *(pairs), out)
+#define PRINT(title, list, command, out) print_entries(title, list, sizeof(list) / sizeof *(list), command, out)
+
+/* What stands behind the flags. */
+static bool print_surroundings(const nt__command *command, FILE *out) {
+    return PRINT("environment", environment, command, out) && PRINT("files", files, command, out) &&
+           PRINT("exit codes", exit_codes, command, out) && PRINT("examples", examples, command, out);
+}
 
 /* "--max-epochs" from "max_epochs". */
 static void add_flag_cell(nt__table *table, const char *name) {
@@ -153,9 +188,7 @@ bool nt__print_manual(FILE *out) {
     nt__print_usage(out);
     bool complete = print_summaries(out);
     fprintf(out, "\n%s", flag_rules);
-    return complete && print_flags(~0u, out) && PRINT_PAIRS("environment", environment, out) &&
-           PRINT_PAIRS("files", files, out) && PRINT_PAIRS("exit codes", exit_codes, out) &&
-           PRINT_PAIRS("examples", examples, out);
+    return complete && print_flags(~0u, out) && print_surroundings(NULL, out);
 }
 
 bool nt__print_command_manual(const nt__command *command, FILE *out) {
@@ -163,7 +196,7 @@ bool nt__print_command_manual(const nt__command *command, FILE *out) {
     fprintf(out, "usage: nitro %s%s%s\n\n%s\n", command->name, *command->operands ? " " : "", command->operands,
             command->manual);
     if (takes_fields) fprintf(out, "\n%s", flag_rules);
-    return print_flags(command->bit, out);
+    return print_flags(command->bit, out) && print_surroundings(command, out);
 }
 
 /* ---- an experiment ---------------------------------------------------------------------------------------------- */
@@ -202,12 +235,12 @@ static bool print_fields(const nt_experiment *experiment, const void *defaults, 
 }
 
 static bool print_markers(FILE *out) {
-    static const char *const markers[][2] = {
-        {"Host", "host code only; another value compiles nothing"},
-        {"Device", "an input of the programs; another value compiles nothing"},
-        {"GraphConst", "a constant of the programs; another value is another program"},
+    static const entry markers[] = {
+        {"Host", "host code only; another value compiles nothing", 0},
+        {"Device", "an input of the programs; another value compiles nothing", 0},
+        {"GraphConst", "a constant of the programs; another value is another program", 0},
     };
-    return PRINT_PAIRS("markers", markers, out);
+    return PRINT("markers", markers, NULL, out);
 }
 
 bool nt__print_experiment(const nt_experiment *experiment, FILE *out) {

@@ -58,6 +58,29 @@ static void a_command_has_its_own_manual(void **state) {
     assert_has(nitro("help", "--help")->out, "usage: nitro help");
 }
 
+/* Usage, every flag with type and default, environment, files, exit codes and an example; and nothing of the others. */
+static void a_manual_of_a_command_is_complete(void **state) {
+    (void)state;
+    static const char *const runs[] = {"train", "evaluate"};
+    for (size_t i = 0; i < 2; i++) {
+        char example[32];
+        snprintf(example, sizeof example, "nitro %s fashion.c", runs[i]);
+        const ended *e = nitro(runs[i], "--help");
+        assert_has(e->out, "--seed                int64_t  42 ", "\nenvironment\n", "NITRO_PLUGIN ", "  CC ",
+                   "XDG_CACHE_HOME", "\nfiles\n", "<run_dir>/metrics.jsonl", "\nexit codes\n", "  130  ",
+                   "\nexamples\n", example);
+        assert_has_not(e->out, "nitro devices");
+    }
+    const ended *e = nitro("devices", "--help");
+    assert_has(e->out, "NITRO_PLUGIN ", "\nexit codes\n", "\nexamples\n", "nitro devices");
+    assert_has_not(e->out, "130");
+    assert_has_not(e->out, "  CC ");
+    assert_has_not(e->out, "\nfiles\n");
+    e = nitro("help", "help");
+    assert_has(e->out, "  CC ", "~/.cache/nitro", "\nexit codes\n", "nitro help fashion.c");
+    assert_has_not(e->out, "NITRO_PLUGIN");
+}
+
 static void the_version_is_shown(void **state) {
     (void)state;
     const ended *e = nitro("--version");
@@ -204,6 +227,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_manual_has_everything),
         cmocka_unit_test(a_command_has_its_own_manual),
+        cmocka_unit_test(a_manual_of_a_command_is_complete),
         cmocka_unit_test(the_version_is_shown),
         cmocka_unit_test(help_lists_every_field_in_columns),
         cmocka_unit_test(help_shows_all_experiments_or_one),
