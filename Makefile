@@ -24,9 +24,13 @@ fuzz: ## fuzz the readers of files for FUZZ=60 seconds, with libFuzzer where cla
 setup: ## install the missing Debian packages and the engine plugins
 	@scripts/setup
 
-install: build ## install what build/ holds (the prefix is meson's: meson configure build --prefix=...)
-	meson install -C build --no-rebuild --quiet
+install: build ## install into PREFIX=/usr/local; DESTDIR is heeded
+	@[ -z '$(PREFIX)' ] || { meson configure build --prefix='$(PREFIX)' && scripts/build build; }
+	meson install -C build --no-rebuild --quiet --strip
 	@ldconfig 2>/dev/null || true
+
+uninstall: ## delete what the last `make install` from this folder installed
+	ninja -C build uninstall
 
 clean: ## delete what was built; the plugins stay
 	rm -rf build build-asan build-clang build-fuzz
@@ -34,4 +38,4 @@ clean: ## delete what was built; the plugins stay
 help: ## list these targets
 	@sed -n 's/^\([a-z]*\):[^#]*## /\1\t/p' Makefile | expand -t 10
 
-.PHONY: build run test check fuzz setup install clean help
+.PHONY: build run test check fuzz setup install uninstall clean help

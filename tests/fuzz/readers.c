@@ -81,8 +81,7 @@ static void put_gzip(fuzz_input *out, const void *bytes, size_t length) {
                        .next_out = (Bytef *)out->bytes + out->length,
                        .avail_out = (uInt)(FUZZ_MOST_BYTES - out->length)};
     if (deflateInit2(&stream, 9, Z_DEFLATED, 16 + MAX_WBITS, 8, Z_DEFAULT_STRATEGY) != Z_OK) return;
-    deflate(&stream, Z_FINISH);
-    out->length = FUZZ_MOST_BYTES - stream.avail_out;
+    if (deflate(&stream, Z_FINISH) == Z_STREAM_END) out->length = FUZZ_MOST_BYTES - stream.avail_out;
     deflateEnd(&stream);
 }
 
@@ -326,8 +325,8 @@ static void json_free(void *block) {
 
 /* The address sanitizer asks for its options here. It reserves more addresses than any limit, so that the limit has to
  * be its own; without it nobody calls this. */
-const char *__asan_default_options(void);
-const char *__asan_default_options(void) {
+const char *__asan_default_options(void);  /* NOLINT(bugprone-reserved-identifier): the sanitizer's name */
+const char *__asan_default_options(void) { /* NOLINT(bugprone-reserved-identifier) */
     return "allocator_may_return_null=1:max_allocation_size_mb=256";
 }
 
@@ -350,7 +349,7 @@ static void limit_memory(void) {
 
 /* The file lies in memory: most of the time would go into a disk. */
 static char path[32];
-static int file = -1;
+static int file = -1, free_descriptor;
 
 bool fuzz_open(void) {
     file = memfd_create("nitro-fuzz", MFD_CLOEXEC);
@@ -359,6 +358,8 @@ bool fuzz_open(void) {
         return false;
     }
     snprintf(path, sizeof path, "/proc/self/fd/%d", file);
+    free_descriptor = dup(file);
+    close(free_descriptor);
     json_set_alloc_funcs(json_alloc, json_free);
     for (size_t i = 0; i < READERS; i++) {
         samples[i].count = 0;
@@ -380,11 +381,12 @@ static bool put_file(const void *bytes, size_t length) {
     return ftruncate(file, 0) == 0 && pwrite(file, bytes, length, 0) == (ssize_t)length;
 }
 
-/* The number that the next file gets: it rises when one is left open. */
-static int lowest_descriptor(void) {
+/* The next file gets the same number as at the start: it rises when one is left open. */
+static bool is_all_closed(void) {
     int next = dup(file);
+    bool same = next == free_descriptor;
     close(next);
-    return next;
+    return same;
 }
 
 /* The message of a refusal names the file and can be shown. */
@@ -396,10 +398,10 @@ static bool is_told(nt_status status) {
     return nt__is_utf8(message, strlen(message));
 }
 
-static const char *promise_broken(nt_status status, nt__memory_stats before, size_t json_before, int descriptor) {
+static const char *promise_broken(nt_status status, nt__memory_stats before, size_t json_before) {
     if (nt__memory().live != before.live) return "blocks of memory are lost";
     if (json_blocks != json_before) return "blocks of the JSON library's memory are lost";
-    if (lowest_descriptor() != descriptor) return "a file was left open";
+    if (!is_all_closed()) return "a file was left open";
     if (status == NT_OK) return NULL;
     if (status == NT_ENGINE) return "what was read is not sound";
     if (status == NT_OUT_OF_MEMORY) return "it asked for more memory than the file accounts for";
@@ -411,7 +413,6 @@ static const char *promise_broken(nt_status status, nt__memory_stats before, siz
 fuzz_verdict fuzz_check(size_t reader, const void *bytes, size_t length) {
     nt__memory_stats before = nt__memory();
     size_t json_before = json_blocks;
-    int descriptor = lowest_descriptor();
     if (!put_file(bytes, length)) {
         nt__fail(NT_IO, "cannot write the input: %s", strerror(errno));
         return FUZZ_FOUND;
@@ -420,7 +421,7 @@ fuzz_verdict fuzz_check(size_t reader, const void *bytes, size_t length) {
     alarm(MOST_SECONDS);
     nt_status status = readers[reader].read(path);
     alarm(0);
-    const char *promise = promise_broken(status, before, json_before, descriptor);
+    const char *promise = promise_broken(status, before, json_before);
     if (!promise) return status == NT_OK ? FUZZ_READ : FUZZ_REFUSED;
     nt__fail_in(NT_INVALID, "%s: %s (%s)", readers[reader].name, promise, nt_status_name(status));
     return FUZZ_FOUND;
