@@ -287,7 +287,8 @@ static void dense_refuses_what_it_cannot_multiply(void **state) {
     int line = __LINE__ + 1;
     nt_dense(f->model, "d", vector_input(NT_I32, nt_dims(2, 3)), 5);
     assert_error(f, line,
-                 "dense: 'd' needs a floating tensor with a last axis and at least 1 unit, got i32[2,3] and 5; nt_convert makes one");
+                 "dense: 'd' needs a floating tensor with a last axis and at least 1 unit, got i32[2,3] and 5; "
+                 "nt_convert makes one");
     trace_again(f);
     line = __LINE__ + 1;
     nt_dense(f->model, "d", vector_input(NT_F32, (nt_shape){0}), 5);
