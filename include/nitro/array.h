@@ -93,8 +93,9 @@ void nt_arrays_free(nt_arrays *set);
  * is not NULL, with and without ".gz". NULL with a message that names the file and the numbers. */
 nt_array *nt_idx_read(const char *folder, const char *file);
 
-/* Reads a NumPy file (.npy) of format 1.0 or 2.0: every type of nitro's but bf16, little-endian, in C order. Checks that
- * the file holds exactly the bytes that its header states. NULL with a message that names the file and the numbers. */
+/* Reads a NumPy file (.npy) of format 1.0 or 2.0: every type of nitro's but bf16, little-endian, in C order. Checks
+ * that the file holds exactly the bytes that its header states. NULL with a message that names the file and the
+ * numbers. */
 nt_array *nt_npy_read(const char *path);
 /* Writes format 1.0, beside the target and renamed: a reader sees the old file or the new one, whole. bf16, which NumPy
  * has not, is NT_INVALID. */

@@ -1,4 +1,4 @@
-/* Runs: an experiment with its fields, its data and its programs, ready to train, validate and evaluate.
+/* Runs: an experiment with its fields, its data and its programs, ready to train, validate, evaluate and predict.
  */
 #ifndef NITRO_RUN_H
 #define NITRO_RUN_H
@@ -29,6 +29,7 @@ typedef enum nt_event_kind {
     NT_EVENT_SETUP,      /* the run is made; `text` is a line that says what was set up */
     NT_EVENT_STEP,       /* an optimizer step ended and its loss is known */
     NT_EVENT_EVALUATING, /* a batch of an evaluation ended */
+    NT_EVENT_PREDICTING, /* a batch of a prediction ended */
     NT_EVENT_EPOCH,      /* an epoch ended: `loss` is its mean, `values` the validation metrics */
 } nt_event_kind;
 
@@ -59,6 +60,8 @@ typedef struct nt_run_options {
     nt_maybe_int accum;      /* micro-batches in a step: 1 */
     nt_maybe_double gradient_clip_norm; /* 0 or below: no clipping */
     nt_maybe_double learning_rate;      /* the learning_rate hook, else 1e-3 */
+    bool no_data;                       /* a handle that only predicts: build_data is not called */
+    nt_maybe_int batch;                 /* samples in a batch of a handle with no_data: 128, else the splits say it */
     bool no_log;                        /* write nothing below run_dir, and do not lock it */
     bool evaluate_only;                 /* do not get ready to train: nothing of training is checked or traced */
     bool quiet;                         /* no line for a compiled program */
@@ -71,7 +74,8 @@ typedef struct nt_run_options {
 
 /* Sets up a run: builds the data, traces the hooks, lays out the parameters and draws their initial values. Compiles
  * nothing; a program is compiled when it is first used. `fields` is a struct of the experiment (E_defaults() with
- * changes), copied; strings in it must outlive the run. */
+ * changes), copied; strings in it must outlive the run. With no_data what needs the layout of a batch waits for the
+ * first prediction: the traces, the parameters, and whether a file that was loaded fits them. */
 nt_status nt_run_new(const nt_experiment *experiment, const void *fields, const nt_run_options *options, nt_run **out);
 void nt_run_free(nt_run *run);
 /* Frees the compiled programs and closes the engine's client, once all runs are freed; an error says what is still
@@ -95,7 +99,20 @@ nt_status nt_evaluate(nt_run *run, const char *split, nt_results *out);
 /* nt_evaluate of the split val. */
 nt_status nt_validate(nt_run *run, nt_results *out);
 
-/* Asks training or evaluation to end at the next step. Safe in a signal handler. Stays set until nt_stop_clear. */
+/* A field of the batch to predict from: axis 0 of the array is the sample. */
+typedef struct nt_named_array {
+    const char *name; /* may be NULL where forward reads one field only */
+    const nt_array *array;
+} nt_named_array;
+/* What forward returns for any number of samples, in their order: *out is a new array with as many rows. The samples go
+ * through in batches of the run's size; the last one is filled up with copies of its last sample, and what belongs to
+ * those is cut off. Only the fields that forward reads are needed; others are ignored. Their element types and the
+ * shapes of their rows are those of the splits; with no_data those of the first prediction. NT_NOT_FOUND names a field
+ * that is missing. NT_INTERRUPTED when a stop was requested. */
+nt_status nt_predict(nt_run *run, const nt_named_array *fields, size_t count, nt_array **out);
+
+/* Asks training, evaluation or prediction to end at the next step. Safe in a signal handler. Stays set until
+ * nt_stop_clear. */
 void nt_stop_request(void);
 void nt_stop_clear(void);
 
@@ -117,7 +134,8 @@ bool nt_run_parameter_at(const nt_run *run, size_t index, nt_parameter_info *out
 /* A copy of a parameter by its path ("hidden.weight"); NULL with a message that lists the paths. */
 nt_array *nt_run_parameter(nt_run *run, const char *path);
 /* Parameters to and from a safetensors file: one array a parameter, by path. Loading refuses a file whose paths, shapes
- * or types differ and lists the differences. */
+ * or types differ and lists the differences. A handle with no_data reads the file at once and compares it at the first
+ * prediction; before that it has no parameters to give. */
 nt_status nt_run_save(nt_run *run, const char *path);
 nt_status nt_run_load(nt_run *run, const char *path);
 

@@ -261,7 +261,7 @@ nt_array *nt_npy_read(const char *path) {
     nt_array *array = NULL;
     char *bytes;
     size_t length;
-    if (nt__read_file(path, &bytes, &length) != NT_OK) return NULL;
+    if (!nt__given(path, "nt_npy_read", "path") || nt__read_file(path, &bytes, &length) != NT_OK) return NULL;
     nt_status status = decode(bytes, length, &array);
     nt__free(bytes);
     if (status != NT_OK) nt__fail_in(status, "reading '%s'", path);
@@ -307,6 +307,7 @@ static void add_header(nt__text *text, const nt_array *array) {
 }
 
 nt_status nt_npy_write(const char *path, const nt_array *array) {
+    if (!nt__given(path, "nt_npy_write", "path") || !nt__given(array, "nt_npy_write", "array")) return NT_INVALID;
     nt_status status = check_writable_type(path, array);
     if (status != NT_OK) return status;
     nt__text header_text = {0};

@@ -102,9 +102,12 @@ static void describe_step(nt__terminal *terminal, const nt_event *event, char li
     append_pace(terminal, event, line);
 }
 
-static void describe_evaluation(const nt_event *event, char line[LINE_SIZE]) {
-    append(line, "evaluating %s  batch %" PRId64 "/%" PRId64, event->split ? event->split : "", event->batch,
-           event->batches);
+static void describe_batch(const nt_event *event, char line[LINE_SIZE]) {
+    if (event->kind == NT_EVENT_PREDICTING)
+        append(line, "predicting");
+    else
+        append(line, "evaluating %s", event->split ? event->split : "");
+    append(line, "  batch %" PRId64 "/%" PRId64, event->batch, event->batches);
 }
 
 static void progress(nt__terminal *terminal, const nt_event *event) {
@@ -113,7 +116,7 @@ static void progress(nt__terminal *terminal, const nt_event *event) {
     if (event->kind == NT_EVENT_STEP)
         describe_step(terminal, event, line);
     else
-        describe_evaluation(event, line);
+        describe_batch(event, line);
     draw(terminal, line);
 }
 
@@ -212,10 +215,8 @@ static void setup(nt__terminal *terminal, const nt_event *event) {
 
 void nt__terminal_event(const nt_event *event, void *context) {
     static void (*const shows[])(nt__terminal *, const nt_event *) = {
-        [NT_EVENT_SETUP] = setup,
-        [NT_EVENT_STEP] = progress,
-        [NT_EVENT_EVALUATING] = progress,
-        [NT_EVENT_EPOCH] = epoch,
+        [NT_EVENT_SETUP] = setup,         [NT_EVENT_STEP] = progress, [NT_EVENT_EVALUATING] = progress,
+        [NT_EVENT_PREDICTING] = progress, [NT_EVENT_EPOCH] = epoch,
     };
     nt__terminal *terminal = context;
     pthread_mutex_lock(&terminal->lock);

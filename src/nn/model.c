@@ -183,16 +183,36 @@ static nt_tensor cut_rows(nt_tensor x, int64_t rows, nt_site site) {
     return nt_slice_at(x, start, limit, site);
 }
 
+/* "" for a field that has no name yet. */
+static const char *field_name(const nt_batch *batch, size_t i) {
+    return batch->fields[i].name ? batch->fields[i].name : batch->taken;
+}
+
+static size_t find_field(const nt_batch *batch, const char *name) {
+    size_t i = 0;
+    while (i < batch->count && strcmp(field_name(batch, i), name) != 0) i++;
+    return i;
+}
+
+/* The field without a name, which takes this one; `count` when there is none or it has a name already. */
+static size_t take_name(nt_batch *batch, const char *name) {
+    size_t i = 0;
+    while (i < batch->count && *field_name(batch, i)) i++;
+    if (i < batch->count) snprintf(batch->taken, sizeof batch->taken, "%s", name);
+    return i;
+}
+
 nt_tensor nt_field_at(nt_batch *batch, const char *name, nt_site site) {
     if (!nt__trace_given(batch, site, "field", "batch") || !nt__trace_given(name, site, "field", "name"))
         return nt__failed();
-    for (size_t i = 0; i < batch->count; i++) {
-        if (strcmp(batch->fields[i].name, name) != 0) continue;
+    size_t i = find_field(batch, name);
+    if (i == batch->count) i = take_name(batch, name);
+    if (i < batch->count) {
         if (!batch->inputs[i].trace) batch->inputs[i] = nt__input(batch->role, (int)i, name, batch->fields[i].type);
         return cut_rows(batch->inputs[i], batch->rows, site);
     }
     nt__text names = {0};
-    for (size_t i = 0; i < batch->count; i++) nt__text_add(&names, "%s%s", i ? ", " : "", batch->fields[i].name);
+    for (i = 0; i < batch->count; i++) nt__text_add(&names, "%s%s", i ? ", " : "", field_name(batch, i));
     nt_tensor failed = nt__trace_fail(site, "field", "the batch has no field '%s'; its fields are: %s", name,
                                       names.data ? names.data : "none");
     nt__text_free(&names);

@@ -39,17 +39,20 @@ void nt__init_draw(nt_init init, nt_shape shape, nt__key key, size_t count, floa
 /* ---- batches ---------------------------------------------------------------------------------------------------- */
 
 typedef struct nt__batch_field {
-    const char *name;
-    nt__type type; /* of a full batch */
+    const char *name; /* NULL, for one field at most: it takes the first name that is read and that no other one has */
+    nt__type type;    /* of a full batch */
 } nt__batch_field;
+
+enum { NT__FIELD_NAME = 128 };
 
 /* The micro-batch of a trace: a field becomes an input (role, its index in the list) when a hook first reads it. */
 struct nt_batch {
     const nt__batch_field *fields;
     size_t count;
     int role;
-    int64_t rows;      /* only so many rows are real: fields are cut to them. 0: all */
-    nt_tensor *inputs; /* one for each field; zero: not read yet */
+    int64_t rows;               /* only so many rows are real: fields are cut to them. 0: all */
+    nt_tensor *inputs;          /* one for each field; zero: not read yet */
+    char taken[NT__FIELD_NAME]; /* the name that the field without one took; "": none yet */
 };
 
 /* ---- metrics of traced hooks (metrics.c) ------------------------------------------------------------------------ */

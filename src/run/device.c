@@ -135,7 +135,7 @@ static bool make_room(nt_run *run) {
 
 nt_status nt__device_setup(nt_run *run) {
     if (!make_room(run)) return NT_OUT_OF_MEMORY;
-    nt_status status = nt__device_fields_upload(run);
+    nt_status status = NT_OK;
     for (size_t g = 0; status == NT_OK && g < run->layout.group_count; g++) {
         status = upload_parameters(run, g);
         if (status == NT_OK && run->train) status = upload_optimizer(run, g);
@@ -158,7 +158,6 @@ void nt__device_free(nt_run *run) {
     }
     for (size_t s = 0; run->states && s < groups * (size_t)run->rule.kind->state_count; s++)
         nt__buffer_free(&run->states[s]);
-    nt__device_fields_free(run);
     for (int flag = 0; flag < 2; flag++) nt__buffer_free(&run->flags[flag]);
     nt__buffer_free(&run->outputs);
 }

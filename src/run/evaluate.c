@@ -142,6 +142,7 @@ nt_status nt__evaluate_split(nt_run *run, const nt__split *split, bool inside) {
 
 nt_status nt_evaluate(nt_run *run, const char *split_name, nt_results *out) {
     nt_status idle = nt__check_idle(run, "nt_evaluate");
+    if (idle == NT_OK) idle = nt__check_has_data(run, "evaluate");
     if (idle != NT_OK) return idle;
     const nt__split *split = nt__data_split_find(run->data, split_name ? split_name : "test");
     if (!split)

@@ -27,23 +27,29 @@ static nt_status check_train_split(const nt_run *run) {
         (long long)batches, (long long)accum, (long long)below, (long long)above);
 }
 
+nt__batch_field *nt__batch_new(nt_run *run, size_t count, int64_t size) {
+    nt__batch_field *fields = nt__arena_alloc(&run->arena, count, sizeof *fields);
+    nt_tensor *inputs = nt__arena_alloc(&run->arena, count, sizeof *inputs);
+    if (!fields || !inputs) return NULL;
+    run->batch_size = size;
+    run->batch_fields = fields;
+    run->batch = (nt_batch){.fields = fields, .count = count, .role = NT__ROLE_BATCH, .inputs = inputs};
+    return fields;
+}
+
 /* The fields of a batch, from the split that training uses, else from the first one. */
 static nt_status list_batch_fields(nt_run *run) {
     const nt__split *split = run->train ? run->train : nt__data_split_at(run->data, 0);
-    run->batch_size = split->options.batch;
-    run->batch_fields = nt__arena_alloc(&run->arena, split->field_count, sizeof *run->batch_fields);
-    nt_tensor *inputs = nt__arena_alloc(&run->arena, split->field_count, sizeof *inputs);
-    if (!run->batch_fields || !inputs) return NT_OUT_OF_MEMORY;
-    for (size_t i = 0; i < split->field_count; i++)
-        run->batch_fields[i] = (nt__batch_field){split->fields[i].name, nt__split_field_type(split, &split->fields[i])};
-    run->batch =
-        (nt_batch){.fields = run->batch_fields, .count = split->field_count, .role = NT__ROLE_BATCH, .inputs = inputs};
-    return NT_OK;
+    nt__batch_field *fields = nt__batch_new(run, split->field_count, split->options.batch);
+    for (size_t i = 0; fields && i < split->field_count; i++)
+        fields[i] = (nt__batch_field){split->fields[i].name, nt__split_field_type(split, &split->fields[i])};
+    return fields ? NT_OK : NT_OUT_OF_MEMORY;
 }
 
 static nt_status build_data(nt_run *run) {
     run->data = nt__data_new();
     if (!run->data) return NT_OUT_OF_MEMORY;
+    if (run->settings.no_data) return NT_OK;
     nt__fail_nothing();
     nt_status status = run->experiment->hooks.build_data(run->fields, run->data);
     if (status != NT_OK && !*nt_error_message()) nt__fail(status, "the hook returned '%s'", nt_status_name(status));
@@ -83,15 +89,23 @@ static nt_status route(nt_run *run) {
     nt_status status = list_routes(run, used, &run->train_routes);
     memset(used, 0, sizeof *used * run->batch.count);
     mark_routes(run->forward, used);
+    if (status == NT_OK) status = list_routes(run, used, &run->prediction_routes);
     for (size_t i = 0; i < run->metrics_count; i++) mark_routes(run->metrics[i].program, used);
     return status == NT_OK ? list_routes(run, used, &run->evaluation_routes) : status;
 }
 
 /* ---- making ----------------------------------------------------------------------------------------------------- */
 
+/* The field of a prediction that came without a name has the one it was read under. */
+static void name_batch_field(nt_run *run) {
+    for (size_t i = 0; i < run->batch.count; i++)
+        if (!run->batch_fields[i].name) run->batch_fields[i].name = run->batch.taken;
+}
+
 static nt_status trace_all(nt_run *run) {
     run->model = nt__model_new(NT__ROLE_LEAF);
     nt_status status = run->model ? nt__trace_model(run) : NT_OUT_OF_MEMORY;
+    if (status == NT_OK) name_batch_field(run);
     if (status == NT_OK && run->train) status = nt__trace_gradient(run);
     if (status == NT_OK && run->train) status = nt__trace_optimizer(run);
     if (status == NT_OK) status = nt__trace_forward(run);
@@ -141,6 +155,22 @@ static nt_status tell_setup(const nt_run *run) {
     return status;
 }
 
+nt_status nt__lay_out(nt_run *run) {
+    nt_status status = trace_all(run);
+    if (status == NT_OK) status = nt__device_setup(run);
+    return status == NT_OK ? tell_setup(run) : status;
+}
+
+/* Without data the layout waits for the first prediction. */
+static nt_status get_ready(nt_run *run, const nt_run_options *options) {
+    if (run->settings.no_data) return nt__device_fields_upload(run);
+    nt_status status = trace_all(run);
+    if (status == NT_OK && run->train) status = nt__rates_list(run);
+    if (status == NT_OK && run->train) status = nt__schedules_bind(run, options->schedules);
+    if (status == NT_OK) status = nt__device_fields_upload(run);
+    return status == NT_OK ? nt__device_setup(run) : status;
+}
+
 static nt_status set_up(nt_run *run, const void *fields, const nt_run_options *options) {
     nt_status status = nt__experiment_check(run->experiment);
     if (status == NT_OK) status = copy_fields(run, fields);
@@ -149,13 +179,10 @@ static nt_status set_up(nt_run *run, const void *fields, const nt_run_options *o
     if (status == NT_OK) nt__transfers_begin(run);
     if (status == NT_OK) status = build_data(run);
     if (status == NT_OK) status = nt__device_fields_list(run);
-    if (status == NT_OK) status = trace_all(run);
-    if (status == NT_OK && run->train) status = nt__rates_list(run);
-    if (status == NT_OK && run->train) status = nt__schedules_bind(run, options->schedules);
-    if (status == NT_OK) status = nt__device_setup(run);
+    if (status == NT_OK) status = get_ready(run, options);
     nt__transfers_end(run);
     if (status == NT_OK) status = nt__transfers_tell(run, "the setup");
-    return status == NT_OK ? tell_setup(run) : status;
+    return status == NT_OK && !run->settings.no_data ? tell_setup(run) : status;
 }
 
 nt_status nt_run_new(const nt_experiment *experiment, const void *fields, const nt_run_options *options, nt_run **out) {
@@ -180,25 +207,46 @@ nt_status nt_run_new(const nt_experiment *experiment, const void *fields, const 
     return NT_OK;
 }
 
+void nt__lay_out_undo(nt_run *run) {
+    nt__device_free(run);
+    run->parameters = run->accumulators = run->states = NULL;
+    run->rates = NULL;
+    nt__program_free(run->gradient);
+    nt__program_free(run->optimizer);
+    nt__program_free(run->forward);
+    run->gradient = run->optimizer = run->forward = NULL;
+    for (size_t i = 0; i < run->metrics_count; i++) nt__program_free(run->metrics[i].program);
+    run->metrics_count = 0;
+    nt__model_free(run->model);
+    run->model = NULL;
+    nt__layout_free(&run->layout);
+    run->batch = (nt_batch){0};
+    run->batch_fields = NULL;
+    run->train_routes = run->evaluation_routes = run->prediction_routes = (nt__routes){0};
+}
+
+bool nt__is_laid_out(const nt_run *run) {
+    return run->forward != NULL;
+}
+
 void nt_run_free(nt_run *run) {
     if (!run) return;
     if (run->busy) {
-        nt__notice("nt_run_free: run '%s' is training or evaluating and is not freed", run->experiment->name);
+        nt__notice("nt_run_free: run '%s' is training, evaluating or predicting and is not freed",
+                   run->experiment->name);
         return;
     }
     nt__log_close(run->log);
     nt__unlock_folder(run->lock);
-    nt__device_free(run);
-    nt__program_free(run->gradient);
-    nt__program_free(run->optimizer);
-    nt__program_free(run->forward);
-    for (size_t i = 0; i < run->metrics_count; i++) nt__program_free(run->metrics[i].program);
-    nt__model_free(run->model);
-    nt__layout_free(&run->layout);
+    nt__lay_out_undo(run);
+    nt__device_fields_free(run);
     nt__data_free(run->data);
+    nt__safetensors_free(&run->waiting);
+    nt__free(run->waiting_path);
     nt__metrics_free(run->results);
     nt__free(run->result_values);
     nt__transfers_free(run);
+    nt__arena_free(&run->first);
     nt__arena_free(&run->arena);
     nt__free(run);
 }
@@ -212,9 +260,18 @@ nt_status nt_shutdown(void) {
 nt_status nt__check_idle(const nt_run *run, const char *call) {
     if (!nt__given(run, call, "run")) return NT_INVALID;
     if (!run->busy) return NT_OK;
+    return nt__fail(
+        NT_INVALID,
+        "%s: run '%s' is training, evaluating or predicting; its hooks and listener cannot start that again", call,
+        run->experiment->name);
+}
+
+nt_status nt__check_has_data(const nt_run *run, const char *what) {
+    if (!run->settings.no_data) return NT_OK;
     return nt__fail(NT_INVALID,
-                    "%s: run '%s' is training or evaluating; its hooks and listener cannot start that again", call,
-                    run->experiment->name);
+                    "run '%s' was made with no_data, so it only predicts: it has no split to %s. Make one without "
+                    "no_data",
+                    run->experiment->name, what);
 }
 
 /* ---- what a handle says of itself ------------------------------------------------------------------------------- */

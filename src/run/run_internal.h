@@ -27,7 +27,8 @@ typedef struct nt__settings {
     const char *run_dir;
     int64_t seed, max_epochs, max_steps, accum;
     double gradient_clip_norm, learning_rate;
-    bool no_log, quiet, evaluate_only, trace_transfers;
+    int64_t batch; /* with no_data only */
+    bool no_data, no_log, quiet, evaluate_only, trace_transfers;
 } nt__settings;
 
 /* ---- metrics (metrics.c) ---------------------------------------------------------------------------------------- */
@@ -156,7 +157,9 @@ struct nt_run {
     nt__metrics_program *metrics;
     size_t metrics_count;
     nt__traced_metrics train_metrics; /* of the gradient program */
-    nt__routes train_routes, evaluation_routes;
+    nt__routes train_routes, evaluation_routes, prediction_routes;
+    const nt__claim *forward_claims; /* about fields that forward reads */
+    size_t forward_claim_count;
 
     nt__buffer *parameters, *accumulators; /* one a group */
     nt__buffer *states;                    /* groups * states of the rule */
@@ -175,15 +178,30 @@ struct nt_run {
     nt__transfers transfers;
 
     int64_t step, epoch;
-    bool busy; /* training or evaluating: hooks and listeners must not start that again */
+    bool busy; /* training, evaluating or predicting: hooks and listeners must not start that again */
     nt__log *log;
-    int lock; /* of run_dir; -1: none */
+    int lock;                /* of run_dir; -1: none */
+    nt__safetensors waiting; /* parameters for the first prediction of a handle without data */
+    char *waiting_path;      /* NULL: none */
+    nt__arena first;         /* what that prediction laid out */
     nt_metrics *results;
     nt_value *result_values;
 };
 
 /* Error when the run is busy. */
 nt_status nt__check_idle(const nt_run *run, const char *call);
+/* Error when the run has no data: `what` it cannot do. */
+nt_status nt__check_has_data(const nt_run *run, const char *what);
+/* Everything that needs the layout of a batch: the traces, the parameters on the device. */
+nt_status nt__lay_out(nt_run *run);
+/* Undoes that, also half of it. */
+void nt__lay_out_undo(nt_run *run);
+bool nt__is_laid_out(const nt_run *run);
+/* A batch of `count` fields; names and types are filled in by the caller. NULL when memory is short. */
+nt__batch_field *nt__batch_new(nt_run *run, size_t count, int64_t size);
+
+/* weights.c: the file that was loaded before there was a layout, if any. */
+nt_status nt__load_waiting(nt_run *run);
 
 /* settings.c: options, else fields, else defaults; checked. */
 nt_status nt__settings_resolve(nt_run *run, const nt_run_options *options);

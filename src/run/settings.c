@@ -43,6 +43,22 @@ static const char *folder(nt_run *run, const char *option) {
     return nt__arena_sprintf(&run->arena, "runs/%s", run->experiment->name);
 }
 
+/* Samples in a batch of a handle without data. A field of that name counts when it is an integer. */
+static nt_status batch(nt_run *run, nt_maybe_int option) {
+    const nt_field_info *field = nt__field_find(run->experiment, "batch");
+    bool is_integer = field && (field->type == NT_FIELD_INT || field->type == NT_FIELD_INT64);
+    if (option.given && !run->settings.no_data)
+        return nt__fail(NT_INVALID,
+                        "batch is given as %lld, but the splits say how large a batch is: give it with "
+                        "no_data only",
+                        (long long)option.value);
+    run->settings.batch = option.given ? option.value : 128;
+    nt_status status = NT_OK;
+    if (!option.given && is_integer) status = integer(run, "batch", option, 128, &run->settings.batch);
+    if (status != NT_OK || run->settings.batch >= 1 || !run->settings.no_data) return status;
+    return nt__fail(NT_INVALID, "batch is %lld; a batch has at least 1 sample", (long long)run->settings.batch);
+}
+
 static nt_status check(const nt__settings *s) {
     if (s->seed < 0) return nt__fail(NT_INVALID, "seed is %lld; give 0 or more", (long long)s->seed);
     if (s->evaluate_only) return NT_OK;
@@ -75,12 +91,14 @@ nt_status nt__settings_resolve(nt_run *run, const nt_run_options *options) {
     s->learning_rate = options->learning_rate.given ? options->learning_rate.value
                        : hooks->learning_rate       ? hooks->learning_rate(run->fields)
                                                     : 1e-3;
+    s->no_data = options->no_data;
     s->no_log = options->no_log;
-    s->evaluate_only = options->evaluate_only;
+    s->evaluate_only = options->evaluate_only || options->no_data;
     s->quiet = options->quiet;
     s->trace_transfers = options->trace_transfers;
     run->rule = nt__rule_resolve(hooks->optimizer ? hooks->optimizer(run->fields) : (nt_rule){0});
     if (!s->run_dir) return NT_OUT_OF_MEMORY;
+    if (status == NT_OK) status = batch(run, options->batch);
     if (status == NT_OK) status = check(s);
     return status == NT_OK && !s->evaluate_only ? nt__rule_check(&run->rule) : status;
 }

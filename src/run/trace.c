@@ -200,6 +200,24 @@ static nt_status check_claims(tracing *t) {
     return NT_OK;
 }
 
+/* Kept for predictions, whose arrays no split has; they outlive the trace. */
+static nt_status keep_claims(tracing *t) {
+    size_t count;
+    nt__arena *arena = &t->run->arena;
+    const nt__claim *claims = nt__claims(t->graph, &count);
+    nt__claim *kept = nt__arena_alloc(arena, count + 1, sizeof *kept);
+    if (!kept) return NT_OUT_OF_MEMORY;
+    for (size_t i = 0; i < count; i++) {
+        kept[i] = claims[i];
+        kept[i].site.file = nt__arena_strdup(arena, claims[i].site.file);
+        kept[i].site.function = nt__arena_strdup(arena, claims[i].site.function);
+        if (!kept[i].site.file || !kept[i].site.function) return NT_OUT_OF_MEMORY;
+    }
+    t->run->forward_claims = kept;
+    t->run->forward_claim_count = count;
+    return NT_OK;
+}
+
 /* ---- the traces ------------------------------------------------------------------------------------------------- */
 
 /* The name is copied at once: a hook may write it into the same memory each time. */
@@ -379,7 +397,8 @@ nt_status nt__trace_forward(nt_run *run) {
     call_forward(&t);
     nt__result result = {.name = "outputs", .value = t.outputs};
     nt__port port = {.name = "outputs", .purpose = NT__OUTPUT};
-    status = finish(&t, "forward", &result, &port, 1, NULL, 0, &run->forward);
+    status = keep_claims(&t);
+    if (status == NT_OK) status = finish(&t, "forward", &result, &port, 1, NULL, 0, &run->forward);
     end(&t);
     return status;
 }

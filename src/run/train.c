@@ -228,6 +228,7 @@ static int64_t steps_in_all(const nt_run *run) {
 
 nt_status nt_train(nt_run *run) {
     nt_status status = nt__check_idle(run, "nt_train");
+    if (status == NT_OK) status = nt__check_has_data(run, "train on");
     if (status != NT_OK) return status;
     if (run->settings.evaluate_only)
         return nt__fail(

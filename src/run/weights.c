@@ -46,8 +46,18 @@ static void fail_unknown(const nt_run *run, const char *path) {
     nt__text_free(&paths);
 }
 
+/* Without data the first prediction says what the parameters are. */
+static nt_status check_parameters(const nt_run *run) {
+    if (nt__is_laid_out(run)) return NT_OK;
+    return nt__fail(NT_INVALID,
+                    "run '%s' has no parameters yet: it was made with no_data, and its first prediction says which "
+                    "there are",
+                    run->experiment->name);
+}
+
 nt_array *nt_run_parameter(nt_run *run, const char *path) {
     if (!nt__given(run, "nt_run_parameter", "run") || !nt__given(path, "nt_run_parameter", "path")) return NULL;
+    if (check_parameters(run) != NT_OK) return NULL;
     const nt__row *row = find_row(run, path);
     if (!row) {
         fail_unknown(run, path);
@@ -68,6 +78,7 @@ static void free_groups(const nt_run *run, nt_array **groups) {
 
 nt_status nt_run_save(nt_run *run, const char *path) {
     if (!nt__given(run, "nt_run_save", "run") || !nt__given(path, "nt_run_save", "path")) return NT_INVALID;
+    if (check_parameters(run) != NT_OK) return NT_INVALID;
     nt__arena arena = {0};
     size_t count = run->layout.row_count;
     nt_array **groups = nt__arena_alloc(&arena, run->layout.group_count, sizeof *groups);
@@ -146,13 +157,46 @@ static nt_status upload_group(nt_run *run, int group, const nt__safetensors *fil
     return NT_OK;
 }
 
+/* Nothing is taken of a file that does not fit. */
+static nt_status take(nt_run *run, const char *path, const nt__safetensors *file) {
+    nt_status status = check_file(run, path, file);
+    for (size_t g = 0; status == NT_OK && g < run->layout.group_count; g++) status = upload_group(run, (int)g, file);
+    return status;
+}
+
+static void forget_waiting(nt_run *run) {
+    nt__safetensors_free(&run->waiting);
+    nt__free(run->waiting_path);
+    run->waiting_path = NULL;
+}
+
+/* Takes the file over, in place of one that waits already. */
+static nt_status keep_waiting(nt_run *run, const char *path, nt__safetensors *file) {
+    char *copy = nt__strdup(path);
+    if (!copy) {
+        nt__safetensors_free(file);
+        return NT_OUT_OF_MEMORY;
+    }
+    forget_waiting(run);
+    run->waiting = *file;
+    run->waiting_path = copy;
+    return NT_OK;
+}
+
+nt_status nt__load_waiting(nt_run *run) {
+    if (!run->waiting_path) return NT_OK;
+    nt_status status = take(run, run->waiting_path, &run->waiting);
+    if (status == NT_OK) forget_waiting(run);
+    return status;
+}
+
 nt_status nt_run_load(nt_run *run, const char *path) {
     if (!nt__given(run, "nt_run_load", "run") || !nt__given(path, "nt_run_load", "path")) return NT_INVALID;
     nt__safetensors file = {0};
     nt_status status = nt__safetensors_read(path, &file);
     if (status != NT_OK) return status;
-    status = check_file(run, path, &file);
-    for (size_t g = 0; status == NT_OK && g < run->layout.group_count; g++) status = upload_group(run, (int)g, &file);
+    if (!nt__is_laid_out(run)) return keep_waiting(run, path, &file);
+    status = take(run, path, &file);
     nt__safetensors_free(&file);
     return status;
 }

@@ -319,7 +319,7 @@ static const nt__batch_field fields[] = {{"image", {NT_U8, {3, {4, 2, 2}}}}, {"l
 static void a_field_is_an_input_once_it_is_read(void **state) {
     (void)state;
     nt_tensor inputs[2] = {0};
-    nt_batch batch = {fields, 2, BATCH_ROLE, 0, inputs};
+    nt_batch batch = {.fields = fields, .count = 2, .role = BATCH_ROLE, .inputs = inputs};
     nt_tensor label = nt_field(&batch, "label"), again = nt_field(&batch, "label");
     assert_int_equal(label.id, again.id);
     assert_int_equal(nt_dtype_of(label), NT_U8);
@@ -336,7 +336,7 @@ static void a_field_is_an_input_once_it_is_read(void **state) {
 static void fields_are_cut_to_the_real_rows(void **state) {
     (void)state;
     nt_tensor inputs[2] = {0};
-    nt_batch batch = {fields, 2, BATCH_ROLE, 3, inputs};
+    nt_batch batch = {.fields = fields, .count = 2, .role = BATCH_ROLE, .rows = 3, .inputs = inputs};
     assert_true(nt_shape_equal(nt_shape_of(nt_field(&batch, "image")), nt_dims(3, 2, 2)));
     batch.rows = 4;
     assert_true(nt_shape_equal(nt_shape_of(nt_field(&batch, "image")), nt_dims(4, 2, 2)));
@@ -345,7 +345,7 @@ static void fields_are_cut_to_the_real_rows(void **state) {
 static void an_unknown_field_lists_those_there_are(void **state) {
     fixture *f = *state;
     nt_tensor inputs[2] = {0};
-    nt_batch batch = {fields, 2, BATCH_ROLE, 0, inputs};
+    nt_batch batch = {.fields = fields, .count = 2, .role = BATCH_ROLE, .inputs = inputs};
     int line = __LINE__ + 1;
     assert_true(nt__tensor_failed(nt_field(&batch, "lable")));
     assert_error(f, line, "field: the batch has no field 'lable'; its fields are: image, label");
@@ -354,6 +354,23 @@ static void an_unknown_field_lists_those_there_are(void **state) {
     line = __LINE__ + 1;
     nt_field(&batch, "label");
     assert_error(f, line, "field: the batch has no field 'label'; its fields are: none");
+}
+
+/* A prediction may leave out the name of the only field. */
+static void a_field_without_a_name_takes_the_first_that_is_read(void **state) {
+    fixture *f = *state;
+    static const nt__batch_field nameless[] = {{"image", {NT_U8, {3, {4, 2, 2}}}}, {NULL, {NT_U8, {1, {4}}}}};
+    nt_tensor inputs[2] = {0};
+    nt_batch batch = {.fields = nameless, .count = 2, .role = BATCH_ROLE, .inputs = inputs};
+    assert_int_equal(nt_rank(nt_field(&batch, "image")), 3);
+    assert_string_equal(batch.taken, "");
+    nt_tensor label = nt_field(&batch, "label"), again = nt_field(&batch, "label");
+    assert_int_equal(nt_rank(label), 1);
+    assert_int_equal(label.id, again.id);
+    assert_string_equal(batch.taken, "label");
+    int line = __LINE__ + 1;
+    nt_field(&batch, "other");
+    assert_error(f, line, "field: the batch has no field 'other'; its fields are: image, label");
 }
 
 /* ---- memory ----------------------------------------------------------------------------------------------------- */
@@ -409,6 +426,7 @@ int main(void) {
         IN_A_TRACE(a_field_is_an_input_once_it_is_read),
         IN_A_TRACE(fields_are_cut_to_the_real_rows),
         IN_A_TRACE(an_unknown_field_lists_those_there_are),
+        IN_A_TRACE(a_field_without_a_name_takes_the_first_that_is_read),
         cmocka_unit_test(a_failed_allocation_leaves_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

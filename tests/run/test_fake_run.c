@@ -55,6 +55,8 @@ static nt_status live(void) {
     return status;
 }
 
+static nt_status (*lives)(void) = live;
+
 static size_t memory_at_start; /* blocks; the list of experiments lives as long as the process */
 
 static void assert_end(void) {
@@ -69,7 +71,7 @@ static void assert_end(void) {
 #define assert_life_fails(wanted, ...)                                     \
     do {                                                                   \
         const char *const parts[] = {__VA_ARGS__};                         \
-        nt_status ending = live();                                         \
+        nt_status ending = lives();                                        \
         for (size_t part = 0; part < sizeof parts / sizeof *parts; part++) \
             assert_fails(ending, (wanted), parts[part]);                   \
     } while (0)
@@ -323,6 +325,72 @@ static void small_table(void **state) {
     assert_end();
 }
 
+/* ---- predictions ------------------------------------------------------------------------------------------------ */
+
+static nt_array *samples; /* two batches and a short one */
+
+/* A life that only predicts: with parameters from a file, two times. */
+static nt_status predict_twice(void) {
+    Toy e = small_toy();
+    nt_run_options options = quiet_options(NULL);
+    options.no_data = true;
+    nt_run *run;
+    nt_array *out = NULL, *again = NULL;
+    nt_status status = nt_run_new(&variant, &e, &options, &run);
+    if (status == NT_OK) status = nt_run_load(run, scratch("toy.safetensors"));
+    if (status == NT_OK) status = nt_predict(run, &(nt_named_array){NULL, samples}, 1, &out);
+    if (status == NT_OK) status = nt_predict(run, &(nt_named_array){"x", samples}, 1, &again);
+    nt_array_free(out);
+    nt_array_free(again);
+    nt_run_free(run);
+    return status;
+}
+
+/* Parameters for the file, and what is alive from here on belongs to the test. */
+static void begin_predictions(void) {
+    nt_run *run;
+    assert_ok(make_small(&run));
+    assert_ok(nt_run_save(run, scratch("toy.safetensors")));
+    nt_run_free(run);
+    assert_end();
+    samples = toy_points(2 * 16 + 3, false);
+    assert_non_null(samples);
+    memory_at_start = nt__memory().live;
+    lives = predict_twice;
+}
+
+static void prediction(void **state) {
+    (void)state;
+    begin_predictions();
+    int64_t compiles = fake_count("compiles"), runs = fake_count("runs");
+    assert_ok(predict_twice());
+    assert_int_equal(fake_count("compiles") - compiles, 1);
+    assert_int_equal(fake_count("runs") - runs, 2 * 3);
+    assert_same_counts(0, 0);
+    assert_end();
+}
+
+/* One handle: after a prediction that failed, the next one is right. */
+static void predicts_after_a_failure(void **state) {
+    (void)state;
+    begin_predictions();
+    Toy e = small_toy();
+    nt_run_options options = quiet_options(NULL);
+    options.no_data = true;
+    nt_run *run;
+    nt_array *out;
+    nt_named_array x = {NULL, samples};
+    setenv("NITRO_FAKE", "upload=oom@3", 1);
+    assert_ok(nt_run_new(&variant, &e, &options, &run));
+    assert_fails(nt_predict(run, &x, 1, &out), NT_OUT_OF_MEMORY, "prediction of Toy: ");
+    assert_null(out);
+    assert_ok(nt_predict(run, &x, 1, &out));
+    nt_array_free(out);
+    nt_run_free(run);
+    assert_same_counts(0, 0);
+    assert_end();
+}
+
 /* ---- every call fails in turn ----------------------------------------------------------------------------------- */
 
 /* What a life without a failure counts. */
@@ -332,7 +400,7 @@ static int calls_of(const char *count) {
     json_t *counts = fake_counts_now();
     if (counts) before = fake_number(counts, count);
     json_decref(counts);
-    assert_ok(live());
+    assert_ok(lives());
     int calls = (int)(fake_count(count) - before);
     assert_end();
     return calls;
@@ -343,7 +411,7 @@ static void fail_call(const char *point, const char *how, nt_status wanted, int 
     char settings[64];
     snprintf(settings, sizeof settings, "%s=%s@%d", point, how, call);
     setenv("NITRO_FAKE", settings, 1);
-    nt_status status = live();
+    nt_status status = lives();
     if (!(may_succeed && status == NT_OK)) {
         if (status != wanted || !strstr(nt_error_message(), ": engine error "))
             fail_msg("%s: %s: %s", settings, nt_status_name(status), status ? nt_error_message() : "");
@@ -403,6 +471,15 @@ static void every_event_fails(void **state) {
     for (int call = 1; call <= calls; call++) fail_call("event", "error", NT_ENGINE, call, true);
 }
 
+static void everything_of_a_prediction_fails(void **state) {
+    begin_predictions();
+    every_compile_fails(state);
+    every_upload_fails(state);
+    every_run_fails(state);
+    every_readback_fails(state);
+    every_event_fails(state);
+}
+
 int main(int argc, char **argv) {
     static const fake_case cases[] = {
         {"normal end", "", normal_end},
@@ -434,6 +511,9 @@ int main(int argc, char **argv) {
         {"every readback fails", "", every_readback_fails},
         {"everything of val_loss fails", "", everything_of_val_loss_fails},
         {"every event fails", "", every_event_fails},
+        {"prediction", "", prediction},
+        {"predicts after a failure", "", predicts_after_a_failure},
+        {"everything of a prediction fails", "", everything_of_a_prediction_fails},
     };
     variant = *Toy_experiment();
     memory_at_start = nt__memory().live;

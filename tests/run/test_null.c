@@ -35,6 +35,9 @@ SETS(array_from, nt_array_from(NT_F32, nt_dims(2), NULL))
 SETS(array_get, isnan(nt_array_get(NULL, 0)))
 SETS(array_set, (nt_array_set(NULL, 0, 1), 0))
 SETS(idx_read, nt_idx_read("folder", NULL))
+SETS(npy_read, nt_npy_read(NULL))
+RETURNS(npy_write, nt_npy_write(NULL, array))
+RETURNS(npy_write_array, nt_npy_write("file", NULL))
 RETURNS(split_data, nt_split(NULL, "train", .batch = 1))
 RETURNS(split_name, nt_split(data, NULL, .batch = 1))
 RETURNS(field_data, nt_split_field(NULL, "train", "x", nt_array_new(NT_F32, nt_dims(2))))
@@ -62,6 +65,9 @@ RETURNS(new_out, nt_run_new(Toy_experiment(), NULL, NULL, NULL))
 RETURNS(train, nt_train(NULL))
 RETURNS(evaluate, nt_evaluate(NULL, "val", NULL))
 RETURNS(validate, nt_validate(NULL, NULL))
+RETURNS(predict, nt_predict(NULL, &(nt_named_array){"x", array}, 1, &(nt_array *){NULL}))
+RETURNS(predict_fields, nt_predict(run, NULL, 1, &(nt_array *){NULL}))
+RETURNS(predict_out, nt_predict(run, &(nt_named_array){"x", array}, 1, NULL))
 SETS(run_step, nt_run_step(NULL) == -1 ? 0 : nt__fail_in(NT_IO, "not -1"))
 SETS(run_epoch, nt_run_epoch(NULL) == -1 ? 0 : nt__fail_in(NT_IO, "not -1"))
 SETS(run_dir, nt_run_dir(NULL))
@@ -83,6 +89,9 @@ static const struct {
     {array_get, "nt_array_get: array is NULL"},
     {array_set, "nt_array_set: array is NULL"},
     {idx_read, "nt_idx_read: file is NULL"},
+    {npy_read, "nt_npy_read: path is NULL"},
+    {npy_write, "nt_npy_write: path is NULL"},
+    {npy_write_array, "nt_npy_write: array is NULL"},
     {split_data, "nt_split: data is NULL"},
     {split_name, "nt_split: name is NULL"},
     {field_data, "nt_split_field: data is NULL"},
@@ -110,6 +119,9 @@ static const struct {
     {train, "nt_train: run is NULL"},
     {evaluate, "nt_evaluate: run is NULL"},
     {validate, "nt_validate: run is NULL"},
+    {predict, "nt_predict: run is NULL"},
+    {predict_fields, "nt_predict: fields is NULL"},
+    {predict_out, "nt_predict: out is NULL"},
     {run_step, "nt_run_step: run is NULL"},
     {run_epoch, "nt_run_epoch: run is NULL"},
     {run_dir, "nt_run_dir: run is NULL"},

@@ -237,8 +237,9 @@ static void max_steps_ends_the_run(void **state) {
 static void meddle(const nt_event *event, void *context) {
     nt_run **run = context;
     if (event->kind != NT_EVENT_STEP || event->step != 3) return;
-    assert_fails(nt_train(*run), NT_INVALID, "nt_train: run 'Toy' is training or evaluating");
-    assert_fails(nt_evaluate(*run, "val", NULL), NT_INVALID, "nt_evaluate: run 'Toy' is training or evaluating");
+    assert_fails(nt_train(*run), NT_INVALID, "nt_train: run 'Toy' is training, evaluating or predicting");
+    assert_fails(nt_evaluate(*run, "val", NULL), NT_INVALID,
+                 "nt_evaluate: run 'Toy' is training, evaluating or predicting");
     nt_run_free(*run);
 }
 

@@ -1,0 +1,298 @@
+/* Prediction: forward on host arrays that no split has, any number of rows. The arrays are taken as a split for the
+ * time of the call, so that staging and padding are those of an evaluation.
+ * Not here: where the arrays come from, metrics.
+ */
+#include <string.h>
+
+#include "run/run_internal.h"
+
+typedef struct prediction {
+    nt_run *run;
+    const nt_named_array *given;
+    size_t given_count;
+    nt__arena arena;
+    nt__split split;   /* the given arrays that forward reads */
+    nt_array *batch;   /* host copy of a batch's outputs */
+    nt_array *outputs; /* of all rows */
+} prediction;
+
+/* ---- what was given --------------------------------------------------------------------------------------------- */
+
+static nt_status check_given(const prediction *p) {
+    size_t nameless = 0;
+    if (p->given_count == 0) return nt__fail(NT_INVALID, "no array is given");
+    for (size_t i = 0; i < p->given_count; i++) {
+        const char *name = p->given[i].name;
+        if (!p->given[i].array) return nt__fail(NT_INVALID, "the array of field '%s' is NULL", name ? name : "");
+        if (name && !*name)
+            return nt__fail(NT_INVALID, "the name of array %zu is empty; NULL stands for the only field", i + 1);
+        nameless += !name;
+    }
+    return nameless < 2 ? NT_OK : nt__fail(NT_INVALID, "%zu arrays have no field's name: name each", nameless);
+}
+
+static nt__type given_type(const nt_array *array) {
+    return (nt__type){array->dtype, array->shape};
+}
+
+/* Adds "x f32[10,4], label u8[10]". */
+static void list_given(const prediction *p, nt__text *out) {
+    char text[NT__TYPE_TEXT];
+    for (size_t i = 0; i < p->given_count; i++)
+        nt__text_add(out, "%s%s %s", i ? ", " : "", p->given[i].name ? p->given[i].name : "(without a name)",
+                     nt__type_text(given_type(p->given[i].array), text));
+}
+
+static void list_read(const prediction *p, nt__text *out) {
+    const nt__routes *routes = &p->run->prediction_routes;
+    for (size_t i = 0; i < routes->count; i++) nt__text_add(out, "%s%s", i ? ", " : "", routes->names[i]);
+}
+
+static nt_status fail_with_lists(const prediction *p, nt_status status, const char *problem) {
+    nt__text read = {0}, given = {0};
+    list_read(p, &read);
+    list_given(p, &given);
+    status = read.failed || given.failed
+                 ? NT_OUT_OF_MEMORY
+                 : nt__fail(status, "%s. forward reads: %s; given: %s", problem, read.data ? read.data : "nothing",
+                            given.data ? given.data : "nothing");
+    nt__text_free(&given);
+    nt__text_free(&read);
+    return status;
+}
+
+/* ---- the given arrays against what forward reads ---------------------------------------------------------------- */
+
+/* A name may be left out where there is one field only. */
+static nt_status check_nameless(const prediction *p) {
+    if (p->run->prediction_routes.count == 1) return NT_OK;
+    for (size_t i = 0; i < p->given_count; i++)
+        if (!p->given[i].name)
+            return fail_with_lists(p, NT_INVALID,
+                                   "an array without a name stands for the only field, and forward does "
+                                   "not read exactly one: name each");
+    return NT_OK;
+}
+
+static nt_status fail_missing(prediction *p, const char *field) {
+    const char *problem = nt__arena_sprintf(&p->arena, "field '%s' is missing", field);
+    return problem ? fail_with_lists(p, NT_NOT_FOUND, problem) : NT_OUT_OF_MEMORY;
+}
+
+/* NULL: the status says why. */
+static const nt_array *find_given(prediction *p, const char *field, nt_status *status) {
+    const nt_array *found = NULL;
+    for (size_t i = 0; i < p->given_count; i++) {
+        const char *name = p->given[i].name;
+        if (name && strcmp(name, field) != 0) continue;
+        if (found) {
+            *status = nt__fail(NT_INVALID, "field '%s' is given twice", field);
+            return NULL;
+        }
+        found = p->given[i].array;
+    }
+    if (!found) *status = fail_missing(p, field);
+    return found;
+}
+
+/* Type and shape of one row; the type has at least one axis. */
+static nt__type row_type(nt__type type) {
+    nt__type row = {type.dtype, {.rank = type.shape.rank - 1}};
+    memcpy(row.shape.dims, type.shape.dims + 1, (size_t)row.shape.rank * sizeof *row.shape.dims);
+    return row;
+}
+
+static nt_status check_array(const nt__batch_field *field, const nt_array *array) {
+    char given[NT__TYPE_TEXT], wanted[NT__TYPE_TEXT];
+    nt__type type = given_type(array);
+    if (type.shape.rank < 1)
+        return nt__fail(NT_INVALID, "field '%s' is %s and has no axes: axis 0 must count the samples", field->name,
+                        nt__type_text(type, given));
+    nt__type row = row_type(type), wanted_row = row_type(field->type);
+    if (nt__type_equal(row, wanted_row)) return NT_OK;
+    return nt__fail(NT_INVALID, "field '%s' has rows of %s, and the model is laid out for rows of %s", field->name,
+                    nt__type_text(row, given), nt__type_text(wanted_row, wanted));
+}
+
+static nt_status check_rows(const nt__split *split, const char *field, const nt_array *array) {
+    if (split->field_count == 0 || array->shape.dims[0] == split->rows) return NT_OK;
+    return nt__fail(NT_INVALID, "field '%s' has %lld rows, field '%s' has %lld: give all the same number", field,
+                    (long long)array->shape.dims[0], split->fields[0].name, (long long)split->rows);
+}
+
+static nt_status bind_field(prediction *p, const nt__batch_field *field) {
+    nt_status status = NT_OK;
+    const nt_array *array = find_given(p, field->name, &status);
+    if (!array) return status;
+    status = check_array(field, array);
+    if (status == NT_OK) status = check_rows(&p->split, field->name, array);
+    if (status != NT_OK) return status;
+    p->split.rows = array->shape.dims[0];
+    /* A split owns its arrays and may free them; this one only reads. */
+    p->split.fields[p->split.field_count++] = (nt__split_field){field->name, (nt_array *)array};
+    return NT_OK;
+}
+
+/* What a traced hook claims of a field is checked, as it is for splits at setup. */
+static nt_status check_claims(const prediction *p) {
+    const nt_run *run = p->run;
+    for (size_t i = 0; i < run->forward_claim_count; i++) {
+        const nt__claim *claim = &run->forward_claims[i];
+        const char *field = claim->role == NT__ROLE_BATCH ? run->batch_fields[claim->index].name : NULL;
+        if (!field || !nt__split_field_find(&p->split, field)) continue;
+        nt_status status = nt__split_check_range(&p->split, field, claim->low, claim->limit);
+        if (status != NT_OK)
+            return nt__fail_in(status, "%s:%d in %s", claim->site.file, claim->site.line, claim->site.function);
+    }
+    return NT_OK;
+}
+
+/* Fills the split with the arrays that forward reads. */
+static nt_status bind(prediction *p) {
+    nt_run *run = p->run;
+    const nt__routes *routes = &run->prediction_routes;
+    nt_status status = check_nameless(p);
+    if (status != NT_OK) return status;
+    if (routes->count == 0)
+        return nt__fail(NT_INVALID, "forward reads no field of the batch, so there is nothing to predict from");
+    p->split = (nt__split){.name = "prediction", .options = {.batch = run->batch_size}, .field_names = "none"};
+    p->split.fields = nt__arena_alloc(&p->arena, routes->count, sizeof *p->split.fields);
+    if (!p->split.fields) return NT_OUT_OF_MEMORY;
+    for (size_t i = 0; status == NT_OK && i < run->batch.count; i++)
+        if (routes->position[i] >= 0) status = bind_field(p, &run->batch_fields[i]);
+    return status == NT_OK ? check_claims(p) : status;
+}
+
+/* ---- the first prediction of a handle without data -------------------------------------------------------------- */
+
+/* A field of a full batch with rows like the array's. One without axes is refused when forward turns out to read it. */
+static nt_status batch_field(nt_run *run, const nt_named_array *given, nt__batch_field *out) {
+    char text[NT__TYPE_TEXT];
+    size_t bytes;
+    *out = (nt__batch_field){given->name ? nt__arena_strdup(&run->arena, given->name) : NULL, given_type(given->array)};
+    if (given->name && !out->name) return NT_OUT_OF_MEMORY;
+    if (out->type.shape.rank < 1) out->type.shape.rank = 1;
+    out->type.shape.dims[0] = run->settings.batch;
+    if (nt__type_bytes(out->type, &bytes)) return NT_OK;
+    return nt__fail(NT_INVALID,
+                    "a batch of field '%s' would be %s, more bytes than memory can hold: choose a smaller "
+                    "batch",
+                    given->name ? given->name : "", nt__type_text(out->type, text));
+}
+
+static nt_status list_batch_fields(prediction *p) {
+    nt__batch_field *fields = nt__batch_new(p->run, p->given_count, p->run->settings.batch);
+    nt_status status = fields ? NT_OK : NT_OUT_OF_MEMORY;
+    for (size_t i = 0; status == NT_OK && i < p->given_count; i++)
+        status = batch_field(p->run, &p->given[i], &fields[i]);
+    return status;
+}
+
+/* Lays the run out for arrays like these. A failure leaves it as it was, so that other arrays can be tried. */
+static nt_status lay_out_first(prediction *p) {
+    nt_run *run = p->run;
+    nt__arena before = run->arena;
+    run->arena = (nt__arena){0};
+    nt_status status = list_batch_fields(p);
+    if (status == NT_OK) status = nt__lay_out(run);
+    if (status == NT_OK) status = bind(p);
+    if (status == NT_OK) status = nt__load_waiting(run);
+    if (status == NT_OK) {
+        run->first = run->arena;
+    } else {
+        nt__lay_out_undo(run);
+        nt__arena_free(&run->arena);
+    }
+    run->arena = before;
+    return status;
+}
+
+/* ---- the pass --------------------------------------------------------------------------------------------------- */
+
+/* Padding is cut off here: on the device it would cost a program for each short width. */
+static void keep_rows(const prediction *p, const nt__staged *staged) {
+    size_t row_bytes = p->batch->bytes / (size_t)p->run->batch_size;
+    size_t first = (size_t)staged->index * (size_t)p->run->batch_size;
+    memcpy((char *)p->outputs->data + first * row_bytes, p->batch->data, (size_t)staged->rows * row_bytes);
+}
+
+static nt_status batch(const prediction *p, nt__staged *staged) {
+    nt_run *run = p->run;
+    nt__buffer *result = &run->outputs;
+    int64_t batches = nt__split_batches(&p->split);
+    nt_status status = nt__launch(run, run->forward, &run->prediction_routes, staged, false, &result);
+    if (status == NT_OK) status = nt__buffer_read(run->engine, &run->outputs, p->batch->data);
+    nt__buffer_free(&run->outputs);
+    if (status != NT_OK)
+        return nt__fail_in(status, "batch %lld of %lld", (long long)staged->index + 1, (long long)batches);
+    keep_rows(p, staged);
+    nt__tell(run, &(nt_event){.kind = NT_EVENT_PREDICTING,
+                              .epoch = run->epoch,
+                              .max_epochs = run->settings.max_epochs,
+                              .step = run->step,
+                              .batch = staged->index + 1,
+                              .batches = batches});
+    return NT_OK;
+}
+
+static nt_status pass(const prediction *p, nt__stream *stream) {
+    nt_status status = NT_OK;
+    while (status == NT_OK) {
+        nt__staged *staged;
+        if (nt__stop_requested()) return nt__fail(NT_INTERRUPTED, "stopped as asked");
+        status = nt__stream_next(stream, &staged);
+        if (status != NT_OK || !staged) break;
+        status = batch(p, staged);
+        nt__staged_free(staged);
+    }
+    return status;
+}
+
+static nt_status make_outputs(prediction *p) {
+    nt__type type = p->run->outputs_type;
+    p->batch = nt_array_new(type.dtype, type.shape);
+    type.shape.dims[0] = p->split.rows;
+    p->outputs = p->batch ? nt_array_new(type.dtype, type.shape) : NULL;
+    return p->outputs ? NT_OK : nt_error_status();
+}
+
+/* Without a row there is no batch, and nothing is compiled. */
+static nt_status run_batches(prediction *p) {
+    nt_run *run = p->run;
+    nt__stream_options options = {
+        .engine = run->engine, .fields = run->prediction_routes.names, .field_count = run->prediction_routes.count};
+    nt__stream *stream;
+    nt_status status = make_outputs(p);
+    if (status != NT_OK || p->split.rows == 0) return status;
+    status = nt__stream_open(&p->split, &options, &stream);
+    if (status != NT_OK) return status;
+    status = pass(p, stream);
+    nt__stream_close(stream);
+    return status;
+}
+
+static nt_status predict(prediction *p) {
+    nt_status status = check_given(p);
+    if (status == NT_OK) status = nt__is_laid_out(p->run) ? bind(p) : lay_out_first(p);
+    return status == NT_OK ? run_batches(p) : status;
+}
+
+nt_status nt_predict(nt_run *run, const nt_named_array *fields, size_t count, nt_array **out) {
+    if (!nt__given(out, "nt_predict", "out")) return NT_INVALID;
+    *out = NULL;
+    nt_status status = nt__check_idle(run, "nt_predict");
+    if (status != NT_OK) return status;
+    if (count && !nt__given(fields, "nt_predict", "fields")) return NT_INVALID;
+    prediction p = {.run = run, .given = fields, .given_count = count};
+    run->busy = true;
+    status = predict(&p);
+    run->busy = false;
+    nt_array_free(p.batch);
+    nt__arena_free(&p.arena);
+    if (status == NT_OK) {
+        *out = p.outputs;
+        return NT_OK;
+    }
+    nt_array_free(p.outputs);
+    return nt__fail_in(status, "prediction of %s", run->experiment->name);
+}
