@@ -39,6 +39,9 @@ nt_arrays *nt__arrays_copy(const nt_arrays *set);
 /* Gives a name that the set has another array; the reference passes to the set. */
 void nt__arrays_replace(nt_arrays *set, size_t index, nt_array *array);
 
+/* Whether nt_npy_write can write an array like this one: NumPy has not every type. `path` is for the message. */
+nt_status nt__npy_check(const char *path, const nt_array *array);
+
 /* One tensor of a safetensors file. `data` is borrowed. */
 typedef struct nt__named_array {
     const char *name;

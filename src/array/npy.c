@@ -270,7 +270,7 @@ nt_array *nt_npy_read(const char *path) {
 
 /* ---- writing ---------------------------------------------------------------------------------------------------- */
 
-static nt_status check_writable_type(const char *path, const nt_array *array) {
+nt_status nt__npy_check(const char *path, const nt_array *array) {
     nt__type type = {array->dtype, array->shape};
     char text[NT__TYPE_TEXT];
     size_t bytes;
@@ -280,7 +280,7 @@ static nt_status check_writable_type(const char *path, const nt_array *array) {
                         text, array->bytes);
     if (type_codes[array->dtype]) return NT_OK;
     return nt__fail(NT_INVALID, "writing '%s': NumPy has no type for %s; write a .safetensors file, which has", path,
-                    text);
+                    nt_dtype_name(array->dtype));
 }
 
 /* The dictionary, without padding: "{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }". */
@@ -308,7 +308,7 @@ static void add_header(nt__text *text, const nt_array *array) {
 
 nt_status nt_npy_write(const char *path, const nt_array *array) {
     if (!nt__given(path, "nt_npy_write", "path") || !nt__given(array, "nt_npy_write", "array")) return NT_INVALID;
-    nt_status status = check_writable_type(path, array);
+    nt_status status = nt__npy_check(path, array);
     if (status != NT_OK) return status;
     nt__text header_text = {0};
     add_header(&header_text, array);

@@ -226,7 +226,9 @@ static void describe_unknown(const nt__arguments *arguments, const nt_experiment
 
 static nt_status fail_misplaced(const nt__keyword *keyword, const char *name) {
     return nt__fail(NT_INVALID, "--%s is a flag of nitro %s and not of this command: leave it out", name,
-                    keyword->commands & NT__TRAIN ? "train" : "evaluate");
+                    keyword->commands & NT__TRAIN      ? "train"
+                    : keyword->commands & NT__EVALUATE ? "evaluate"
+                                                       : "predict");
 }
 
 static nt_status fail_unknown(const nt__arguments *arguments, const nt_experiment *experiment, const char *typed) {

@@ -13,6 +13,7 @@ typedef enum nt__command_bit {
     NT__EVALUATE = 2,
     NT__HELP = 4,
     NT__DEVICES = 8,
+    NT__PREDICT = 16,
 } nt__command_bit;
 
 typedef enum nt__flag_group { NT__FLAGS_RUN, NT__FLAGS_OUTPUT, NT__FLAGS_BUILD } nt__flag_group;
@@ -20,8 +21,9 @@ typedef enum nt__flag_group { NT__FLAGS_RUN, NT__FLAGS_OUTPUT, NT__FLAGS_BUILD }
 /* What flags other than fields of an experiment set. */
 typedef struct nt__command_options {
     nt_run_options run;
-    const char *split, *weights;               /* of an evaluation */
-    const char *stats;                         /* file for the counters */
+    const char *split, *weights; /* of an evaluation; weights of a prediction too */
+    const char *input, *out;     /* of a prediction; `input` may be there several times, this is the last */
+    const char *stats;           /* file for the counters */
     const char *experiment, *cflags, *ldflags; /* of the build */
     bool help;
 } nt__command_options;

@@ -27,6 +27,7 @@ const nt__command *nt__command_find(const char *name);
 
 nt__exit_code nt__train_command(const nt__arguments *arguments);
 nt__exit_code nt__evaluate_command(const nt__arguments *arguments);
+nt__exit_code nt__predict_command(const nt__arguments *arguments);
 nt__exit_code nt__help_command(const nt__arguments *arguments);
 nt__exit_code nt__devices_command(const nt__arguments *arguments);
 
@@ -71,6 +72,8 @@ nt__exit_code nt__session_close(nt__session *session, nt__exit_code code);
 nt__exit_code nt__session_fail(nt__session *session, nt_status status);
 /* Path of the parameters of a run; NULL when memory is short. The caller frees it. */
 char *nt__session_weights(const nt__session *session);
+/* Loads --weights, else the parameters that training left in run_dir. */
+nt_status nt__session_load_weights(nt__session *session);
 
 /* The first SIGINT or SIGTERM asks the run to stop, the second ends the process. */
 void nt__stop_on_signals(void);

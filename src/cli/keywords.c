@@ -3,7 +3,7 @@
  */
 #include "cli/arguments.h"
 
-enum { RUNS = NT__TRAIN | NT__EVALUATE, BUILDS = RUNS | NT__HELP, ALL = BUILDS | NT__DEVICES };
+enum { RUNS = NT__TRAIN | NT__EVALUATE | NT__PREDICT, BUILDS = RUNS | NT__HELP, ALL = BUILDS | NT__DEVICES };
 
 #define FIELD(name_, member, type_, default_, doc_) \
     .field = {.name = name_,                        \
@@ -33,7 +33,11 @@ static const nt__keyword keywords[] = {
     NUMBER(true, gradient_clip_norm, DOUBLE, "no clipping", "largest norm of all gradients together"),
     NUMBER(false, learning_rate, DOUBLE, "the learning_rate hook, else 0.001", "step size of the optimizer"),
     FLAG(RUN, NT__EVALUATE, "split", split, STRING, "test", "the data to evaluate"),
-    FLAG(RUN, NT__EVALUATE, "weights", weights, STRING, "<run_dir>/parameters.safetensors", "the parameters to use"),
+    FLAG(RUN, NT__EVALUATE | NT__PREDICT, "weights", weights, STRING, "<run_dir>/parameters.safetensors",
+         "the parameters to use"),
+    FLAG(RUN, NT__PREDICT, "input", input, STRING, "none",
+         "[FIELD=]FILE, once or more: .npy, .safetensors or IDX (also .gz), axis 0 the sample"),
+    FLAG(RUN, NT__PREDICT, "out", out, STRING, "none", "the predictions: a .npy or .safetensors file"),
     FLAG(OUTPUT, RUNS, "quiet", run.quiet, BOOL, "false", "results only: no progress, no notices"),
     FLAG(OUTPUT, RUNS, "stats", stats, STRING, "none", "write counters of the process to this JSON file at the end"),
     FLAG(OUTPUT, ALL, "help", help, BOOL, "false", "show how the command is used"),

@@ -24,6 +24,14 @@ static const char evaluate_manual[] =
     "(GraphConst) must have the values that the parameters were trained with. Flags that only matter in\n"
     "training are accepted, so that a command line can be used again.";
 
+static const char predict_manual[] =
+    "Runs forward on arrays from files, with parameters from a file, and writes what it returns, one row for\n"
+    "each sample. The training data is not needed. Each --input is an array, whose field may be left out where\n"
+    "forward reads only one, or a .safetensors file with an array for each field; arrays that forward does not\n"
+    "read are ignored. Samples go through in batches of the experiment's field 'batch', else of 128. A\n"
+    ".safetensors file gets one array, 'outputs'. Fields that shape the model (GraphConst) must have the values\n"
+    "that the parameters were trained with.";
+
 static const char help_manual[] =
     "Without operands the manual. With a command, its part of it. With files, every field of their\n"
     "experiments: flag, type, default, marker and meaning, and the defaults of the run.";
@@ -34,6 +42,8 @@ static const nt__command commands[] = {
     {"train", NT__TRAIN, "FILE.c [MORE.c ...] [flags]", "train an experiment", train_manual, nt__train_command},
     {"evaluate", NT__EVALUATE, "FILE.c [MORE.c ...] [flags]", "metrics of a split with saved parameters",
      evaluate_manual, nt__evaluate_command},
+    {"predict", NT__PREDICT, "FILE.c [MORE.c ...] --input [FIELD=]FILE ... --out FILE [flags]",
+     "outputs of the model for arrays from files", predict_manual, nt__predict_command},
     {"help", NT__HELP, "[COMMAND | FILE.c [MORE.c ...]]", "this manual, a command, or the fields of an experiment",
      help_manual, nt__help_command},
     {"devices", NT__DEVICES, "", "the engine: plugin, versions, devices, allocator", devices_manual,

@@ -45,7 +45,9 @@ static const entry files[] = {
 static const entry exit_codes[] = {
     {"0", "done", 0},
     {"1", "the run, the build or the engine failed", 0},
-    {"2", "wrong use: an unknown command or flag, a missing file, a value of the wrong type", 0},
+    {"2",
+     "wrong use: an unknown command or flag, a missing file, a file that cannot be written, a value of the wrong type",
+     0},
     {"130", "interrupted (Ctrl-C): the run ended after its step and was saved; a second Ctrl-C ends at once", NO_RUN},
 };
 
@@ -55,6 +57,9 @@ static const entry examples[] = {
     {"nitro train fashion.c --hidden=512 --max-epochs=5", "other values of two fields", 0},
     {"nitro train model.c layers.c --ldflags=-lm", "two files and a library", 0},
     {"nitro evaluate fashion.c --hidden=512 --split=val", "metrics of the saved parameters", 0},
+    {"nitro predict fashion.c --input=images.npy --out=logits.npy", "what the model returns for other images", 0},
+    {"nitro predict model.c --input x=points.npy --input mask=mask.npy --out out.npy", "where forward reads two fields",
+     0},
     {"nitro help fashion.c", "which fields there are", 0},
     {"CC=clang nitro train fashion.c --cflags=-O0", "another compiler, for a debugger", 0},
     {"NITRO_PLUGIN=./plugin.so nitro devices", "whether another engine can be used", 0},
@@ -192,7 +197,7 @@ bool nt__print_manual(FILE *out) {
 }
 
 bool nt__print_command_manual(const nt__command *command, FILE *out) {
-    bool takes_fields = command->bit & (NT__TRAIN | NT__EVALUATE);
+    bool takes_fields = command->bit & (NT__TRAIN | NT__EVALUATE | NT__PREDICT);
     fprintf(out, "usage: nitro %s%s%s\n\n%s\n", command->name, *command->operands ? " " : "", command->operands,
             command->manual);
     if (takes_fields) fprintf(out, "\n%s", flag_rules);

@@ -79,6 +79,7 @@ nt__exit_code nt__session_fail(nt__session *session, nt_status status) {
 
 static nt__exit_code open_run(nt__session *session, bool evaluates) {
     session->options.run.no_log = session->options.run.evaluate_only = evaluates;
+    session->options.run.no_data = session->arguments->command == NT__PREDICT;
     session->engine_used = true;
     nt_status status = nt_run_new(session->experiment, session->fields, &session->options.run, &session->run);
     return status == NT_OK ? NT__EXIT_DONE : nt__session_fail(session, status);
@@ -131,4 +132,15 @@ nt__exit_code nt__session_close(nt__session *session, nt__exit_code code) {
 
 char *nt__session_weights(const nt__session *session) {
     return nt__sprintf("%s/parameters.safetensors", nt_run_dir(session->run));
+}
+
+nt_status nt__session_load_weights(nt__session *session) {
+    const char *given = session->options.weights;
+    char *usual = given ? NULL : nt__session_weights(session);
+    const char *path = given ? given : usual;
+    nt_status status = path ? nt_run_load(session->run, path) : NT_OUT_OF_MEMORY;
+    nt__free(usual);
+    if (status == NT_NOT_FOUND && !given)
+        return nt__fail(status, "%s. Train first, or name the parameters with --weights=FILE", nt_error_message());
+    return status;
 }

@@ -74,6 +74,10 @@ static void epoch(screen *s, int64_t number, double loss, const nt_value *values
     nt__terminal_event(&event, &s->terminal);
 }
 
+static void predicting(screen *s, int64_t batch) {
+    nt__terminal_event(&(nt_event){.kind = NT_EVENT_PREDICTING, .batch = batch, .batches = 7}, &s->terminal);
+}
+
 /* ---- results ---------------------------------------------------------------------------------------------------- */
 
 static void epochs_are_a_table(void **state) {
@@ -136,6 +140,14 @@ static void progress_is_drawn_over_itself(void **state) {
     sees(s, "",
          "\repoch 1/2  step 1/1000  loss 2.5"
          "\repoch 1/2  step 101/1000  loss 0.1235  50 steps/s  18 s left");
+    close_screen(s);
+}
+
+static void a_prediction_shows_its_batches(void **state) {
+    (void)state;
+    screen *s = open_screen(true, false);
+    predicting(s, 3);
+    sees(s, "", "\rpredicting  batch 3/7");
     close_screen(s);
 }
 
@@ -243,6 +255,7 @@ int main(void) {
         cmocka_unit_test(metrics_are_lines),
         cmocka_unit_test(without_a_terminal_there_is_no_progress),
         cmocka_unit_test(progress_is_drawn_over_itself),
+        cmocka_unit_test(a_prediction_shows_its_batches),
         cmocka_unit_test(a_shorter_line_covers_a_longer_one),
         cmocka_unit_test(progress_is_drawn_ten_times_a_second_at_most),
         cmocka_unit_test(long_times_are_told_in_minutes_and_hours),
