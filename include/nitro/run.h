@@ -26,7 +26,7 @@ typedef struct nt_value {
 } nt_value;
 
 typedef enum nt_event_kind {
-    NT_EVENT_SETUP,      /* the run is made; `text` is a line that says what was set up */
+    NT_EVENT_SETUP,      /* the run is made, with no_data: laid out; `text` is a line that says what was set up */
     NT_EVENT_STEP,       /* an optimizer step ended and its loss is known */
     NT_EVENT_EVALUATING, /* a batch of an evaluation ended */
     NT_EVENT_PREDICTING, /* a batch of a prediction ended */
@@ -45,7 +45,8 @@ typedef struct nt_event {
     const nt_value *values;
     size_t value_count;
 } nt_event;
-/* Called on the training thread. It may read the run and request a stop; it must not train, evaluate or free it. */
+/* Called on the training thread. It may read the run and request a stop; it must not train, evaluate, predict or free
+ * it. */
 typedef void (*nt_event_function)(const nt_event *event, void *context);
 
 /* ---- making ----------------------------------------------------------------------------------------------------- */
@@ -60,8 +61,8 @@ typedef struct nt_run_options {
     nt_maybe_int accum;      /* micro-batches in a step: 1 */
     nt_maybe_double gradient_clip_norm; /* 0 or below: no clipping */
     nt_maybe_double learning_rate;      /* the learning_rate hook, else 1e-3 */
-    bool no_data;                       /* a handle that only predicts: build_data is not called */
-    nt_maybe_int batch;                 /* samples in a batch of a handle with no_data: 128, else the splits say it */
+    bool no_data;                       /* build_data is not called, and the handle only predicts */
+    nt_maybe_int batch;                 /* samples in a batch with no_data: 128; splits say it themselves */
     bool no_log;                        /* write nothing below run_dir, and do not lock it */
     bool evaluate_only;                 /* do not get ready to train: nothing of training is checked or traced */
     bool quiet;                         /* no line for a compiled program */

@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 
+#include "run/run_internal.h"
 #include "toy.h"
 
 static nt_run *make(const nt_experiment *experiment, const Toy *e, nt_run_options options) {
@@ -188,6 +189,34 @@ static void a_device_value_compiles_nothing(void **state) {
     nt_array_free(x);
 }
 
+/* the value of a live handle is written between two predictions, and before the first one without data. */
+static void a_device_value_is_written_between_predictions(void **state) {
+    (void)state;
+    enum { SMOOTHING = 1 };
+    nt_experiment smoothed = *Toy_experiment();
+    smoothed.hooks.forward = smoothed_forward;
+    Toy e = Toy_defaults();
+    e.smoothing = 0.25f;
+    assert_string_equal(smoothed.fields[SMOOTHING].name, "smoothing");
+    nt_array *x = points(5);
+    for (int no_data = 0; no_data < 2; no_data++) {
+        nt_run *run = make(&smoothed, &e, no_data ? without_data() : quiet_options(NULL));
+        if (no_data) assert_ok(nt__device_field_write_number(run, SMOOTHING, 0.75));
+        if (no_data) assert_ok(nt__device_field_write_number(run, SMOOTHING, 0.25));
+        nt_array *before = predict(run, "x", x);
+        uint64_t misses = nt_cache_stats().misses;
+        assert_ok(nt__device_field_write_number(run, SMOOTHING, 0.5));
+        nt_array *after = predict(run, "x", x);
+        assert_int_equal(nt_cache_stats().misses, misses);
+        for (int64_t i = 0; i < 10; i++) assert_true(nt_array_get(after, i) == 2 * nt_array_get(before, i));
+        nt_array_free(before);
+        nt_array_free(after);
+        nt_run_free(run);
+    }
+    nt_array_free(x);
+    assert_int_equal(nt__engine_counts_now().all_buffers.live_count, 0);
+}
+
 /* only what forward reads goes to the device, one upload a batch. */
 static void only_what_forward_reads_is_transferred(void **state) {
     (void)state;
@@ -345,7 +374,7 @@ static void a_failed_first_prediction_settles_nothing(void **state) {
     nt_array_free(label);
 }
 
-/* ---- what is refused: EV-21, S-71, R-10, R-12 ------------------------------------------------------------------- */
+/* ---- what is refused: EV-21, S-71, R-10, R-12, A-201 ------------------------------------------------------------- */
 
 static nt_tensor two_fields(const void *view, nt_model *m, nt_batch *batch) {
     nt_tensor label = nt_convert(nt_reshape(nt_field(batch, "label"), -1, 1), NT_F32);
@@ -552,6 +581,7 @@ int main(void) {
         cmocka_unit_test(an_untrained_handle_predicts),
         cmocka_unit_test(forward_is_compiled_once),
         cmocka_unit_test(a_device_value_compiles_nothing),
+        cmocka_unit_test(a_device_value_is_written_between_predictions),
         cmocka_unit_test(only_what_forward_reads_is_transferred),
         cmocka_unit_test(a_handle_without_data_needs_none),
         cmocka_unit_test(a_handle_without_data_only_predicts),
