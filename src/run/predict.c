@@ -220,6 +220,7 @@ static nt_status batch(const prediction *p, nt__staged *staged) {
     nt_run *run = p->run;
     nt__buffer *result = &run->outputs;
     int64_t batches = nt__split_batches(&p->split);
+    nt__transfers_take(run, staged);
     nt_status status = nt__launch(run, run->forward, &run->prediction_routes, staged, false, &result);
     if (status == NT_OK) status = nt__buffer_read(run->engine, &run->outputs, p->batch->data);
     nt__buffer_free(&run->outputs);
@@ -285,8 +286,11 @@ nt_status nt_predict(nt_run *run, const nt_named_array *fields, size_t count, nt
     if (count && !nt__given(fields, "nt_predict", "fields")) return NT_INVALID;
     prediction p = {.run = run, .given = fields, .given_count = count};
     run->busy = true;
+    nt__transfers_begin(run);
     status = predict(&p);
+    nt__transfers_end(run);
     run->busy = false;
+    if (status == NT_OK) status = nt__transfers_tell(run, "a prediction");
     nt_array_free(p.batch);
     nt__arena_free(&p.arena);
     if (status == NT_OK) {

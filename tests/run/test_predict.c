@@ -357,7 +357,7 @@ static void a_failed_first_prediction_settles_nothing(void **state) {
     refuse(run, NT_INVALID, "toy.h:", {"points", x});
     refuse(run, NT_INVALID, "field: the batch has no field 'x'; its fields are: points, label", {"points", x},
            {"label", label});
-    refuse(run, NT_INVALID, "wide.safetensors does not fit experiment 'Toy': 1 arrays differ", {"x", x});
+    refuse(run, NT_INVALID, "wide.safetensors does not fit experiment 'Toy'", {"x", x});
     refuse(run, NT_INVALID, "hidden.weight: f32[4,8] in the model, f32[5,8] in the file", {"x", x});
     assert_int_equal(nt__engine_counts_now().all_buffers.live_count, 1); /* the Device field */
     assert_null(nt_run_parameter(run, "hidden.weight"));
@@ -508,6 +508,28 @@ static void a_stop_ends_it_at_the_next_batch(void **state) {
     assert_int_equal(nt__engine_counts_now().all_buffers.live_count, 0);
 }
 
+static char told[4096];
+
+static void keep_line(const char *line, void *context) {
+    (void)context;
+    snprintf(told, sizeof told, "%s", line);
+}
+
+static void transfers_are_told(void **state) {
+    (void)state;
+    Toy e = Toy_defaults();
+    nt_array *x = points(40);
+    nt_run_options options = quiet_options(NULL);
+    options.trace_transfers = true;
+    nt_run *run = make(Toy_experiment(), &e, options);
+    nt_notice_function before = nt_set_notice(keep_line, NULL);
+    nt_array_free(predict(run, "x", x));
+    nt_set_notice(before, NULL);
+    assert_string_equal(told, "transfers of a prediction: up: batch batch.x 3 x 256 B; down: output outputs 3 x 128 B");
+    nt_run_free(run);
+    nt_array_free(x);
+}
+
 /* ---- short memory ----------------------------------------------------------------------------------------------- */
 
 static nt_status load_and_predict(void) {
@@ -591,6 +613,7 @@ int main(void) {
         cmocka_unit_test(forward_must_read_a_field),
         cmocka_unit_test(claims_are_checked),
         cmocka_unit_test(a_stop_ends_it_at_the_next_batch),
+        cmocka_unit_test(transfers_are_told),
         cmocka_unit_test(every_allocation_may_fail),
         cmocka_unit_test(one_handle_outlives_every_failure),
     };
