@@ -165,14 +165,13 @@ static nt_status train_with_log(const char *run_dir) {
 /* A megabyte of the engine's words: the message has their beginning, the file all of them. */
 static void long_compile_error(void **state) {
     (void)state;
-    static const char *const parts[] = {
-        "toy.h:",
-        " in toy_forward: compiling 'gradient of Toy': engine error 2 (unknown): -:",
-        "the fake plugin dislikes this operation\n",
-        "goes on and on about it [...]",
-        ("; its arguments are smoothing f32[], parameters.default f32[58], x f32[16,4], "
-         "label u8[16], accumulator.default f32[58]"),
-        ". All that the engine said and the program's text are in '"};
+    static const char *const parts[] = {"toy.h:",
+                                        " in toy_forward: compiling 'gradient of Toy': engine error 2 (unknown): -:",
+                                        "the fake plugin dislikes this operation\n",
+                                        "goes on and on about it [...]",
+                                        "; its arguments are smoothing f32[], parameters.default f32[58], x f32[16,4]",
+                                        ", x f32[16,4], label u8[16], accumulator.default f32[58]",
+                                        ". All that the engine said and the program's text are in '"};
     nt_status status = train_with_log("long");
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) assert_fails(status, NT_ENGINE, parts[i]);
     assert_fails(status, NT_ENGINE, scratch("long/failed-gradient.txt'"));

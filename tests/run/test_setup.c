@@ -330,7 +330,6 @@ static void a_handle_that_only_evaluates_checks_nothing_of_training(void **state
     changed.hooks.loss = NULL;
     changed.hooks.metrics = NULL;
     assert_ok(nt_run_new(&changed, &e, &o, &run));
-    assert_ok(nt_evaluate(run, "train", &results));
     nt_run_free(run);
 }
 
