@@ -39,9 +39,11 @@ static nt_status put(nt_arrays *set, const char *name, nt_array *array) {
 }
 
 nt_status nt_arrays_put(nt_arrays *set, const char *name, nt_array *array) {
-    if (!array && !*nt_error_message()) return nt__fail(NT_INVALID, "array '%s' is NULL", name);
+    if (!array && !*nt_error_message())
+        return nt__fail(NT_INVALID, "nt_arrays_put: array is NULL (for the name '%s')", name ? name : "NULL");
     if (!array) return nt_error_status();
-    nt_status status = set ? put(set, name, array) : nt__fail(NT_INVALID, "the set for array '%s' is NULL", name);
+    bool given = nt__given(set, "nt_arrays_put", "set") && nt__given(name, "nt_arrays_put", "name");
+    nt_status status = given ? put(set, name, array) : NT_INVALID;
     if (status != NT_OK) nt_array_free(array);
     return status;
 }
@@ -56,20 +58,21 @@ static nt_array *fail_unknown(const nt_arrays *set, const char *name) {
 }
 
 nt_array *nt_arrays_find(const nt_arrays *set, const char *name) {
+    if (!nt__given(set, "nt_arrays_find", "set") || !nt__given(name, "nt_arrays_find", "name")) return NULL;
     const member *found = find(set, name);
     return found ? found->array : fail_unknown(set, name);
 }
 
 size_t nt_arrays_count(const nt_arrays *set) {
-    return set->count;
+    return nt__given(set, "nt_arrays_count", "set") ? set->count : 0;
 }
 
 const char *nt_arrays_name(const nt_arrays *set, size_t index) {
-    return set->members[index].name;
+    return nt__given(set, "nt_arrays_name", "set") ? set->members[index].name : NULL;
 }
 
 nt_array *nt_arrays_at(const nt_arrays *set, size_t index) {
-    return set->members[index].array;
+    return nt__given(set, "nt_arrays_at", "set") ? set->members[index].array : NULL;
 }
 
 nt_arrays *nt_arrays_retain(nt_arrays *set) {

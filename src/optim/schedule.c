@@ -103,7 +103,7 @@ void nt__schedule_print(const nt_schedule *schedule, nt__text *out) {
 /* ---- a table of schedules --------------------------------------------------------------------------------------- */
 
 void nt_schedule_set(nt_schedules *schedules, const char *name, nt_schedule schedule) {
-    if (schedules->failed) return;
+    if (!nt__given(schedules, "nt_schedule_set", "schedules") || schedules->failed) return;
     const char *copy = nt__arena_strdup(&schedules->arena, name ? name : "");
     if (copy && NT__GROW(schedules->items, schedules->count, schedules->capacity))
         schedules->items[schedules->count++] = (nt_named_schedule){copy, schedule};

@@ -26,6 +26,7 @@ static const nt__row *find_row(const nt_run *run, const char *path) {
 }
 
 bool nt_run_parameter_at(const nt_run *run, size_t index, nt_parameter_info *out) {
+    if (!nt__given(run, "nt_run_parameter_at", "run") || !nt__given(out, "nt_run_parameter_at", "out")) return false;
     if (index >= run->layout.row_count) return false;
     const nt__row *row = &run->layout.rows[index];
     *out = (nt_parameter_info){.path = row->path,

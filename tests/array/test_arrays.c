@@ -49,7 +49,7 @@ static void what_cannot_be_put_is_refused_and_freed(void **state) {
     assert_int_equal(nt_arrays_put(NULL, "a", numbers(NT_F32, 0, 0)), NT_INVALID);
     nt__fail_nothing();
     assert_int_equal(nt_arrays_put(set, "a", NULL), NT_INVALID);
-    assert_string_equal(nt_error_message(), "array 'a' is NULL");
+    assert_string_equal(nt_error_message(), "nt_arrays_put: array is NULL (for the name 'a')");
     assert_int_equal(nt_arrays_put(set, "a", nt_array_new(NT_F32, nt_dims(-1))), nt_error_status());
     assert_int_equal(nt_arrays_count(set), 2);
     nt_arrays_free(set);

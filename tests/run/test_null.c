@@ -18,6 +18,7 @@ static nt_run *run;
 static nt_data *data;
 static nt_metrics *metrics;
 static nt_array *array;
+static nt_arrays *arrays;
 static nt_host_batch *host_batch;
 
 /* Each makes the call and returns its status: what it returned, or, of a call that returns none, the thread's. */
@@ -80,6 +81,16 @@ RETURNS(save_path, nt_run_save(run, NULL))
 RETURNS(load, nt_run_load(NULL, "file"))
 RETURNS(load_path, nt_run_load(run, NULL))
 RETURNS(stats, nt_stats_write(NULL))
+RETURNS(put_set, nt_arrays_put(NULL, "a", nt_array_retain(array)))
+RETURNS(put_name, nt_arrays_put(arrays, NULL, nt_array_retain(array)))
+SETS(find_set, nt_arrays_find(NULL, "a"))
+SETS(find_name, nt_arrays_find(arrays, NULL))
+SETS(count_set, nt_arrays_count(NULL))
+SETS(name_set, nt_arrays_name(NULL, 0))
+SETS(at_set, nt_arrays_at(NULL, 0))
+SETS(parameter_at, nt_run_parameter_at(NULL, 0, &(nt_parameter_info){0}))
+SETS(parameter_at_out, nt_run_parameter_at(run, 0, NULL))
+SETS(schedule, (nt_schedule_set(NULL, "learning_rate", nt_schedule_constant(1)), 0))
 
 static const struct {
     nt_status (*call)(void);
@@ -134,6 +145,16 @@ static const struct {
     {load, "nt_run_load: run is NULL"},
     {load_path, "nt_run_load: path is NULL"},
     {stats, "nt_stats_write: path is NULL"},
+    {put_set, "nt_arrays_put: set is NULL"},
+    {put_name, "nt_arrays_put: name is NULL"},
+    {find_set, "nt_arrays_find: set is NULL"},
+    {find_name, "nt_arrays_find: name is NULL"},
+    {count_set, "nt_arrays_count: set is NULL"},
+    {name_set, "nt_arrays_name: set is NULL"},
+    {at_set, "nt_arrays_at: set is NULL"},
+    {parameter_at, "nt_run_parameter_at: run is NULL"},
+    {parameter_at_out, "nt_run_parameter_at: out is NULL"},
+    {schedule, "nt_schedule_set: schedules is NULL"},
 };
 
 /* Calls that keep their first error get new ones to keep it in. */
@@ -156,6 +177,8 @@ static void host_calls_name_what_is_null(void **state) {
     nt_run_options options = quiet_options(NULL);
     assert_ok(nt_run_new(Toy_experiment(), &e, &options, &run));
     array = nt_array_new(NT_F32, nt_dims(2, 2));
+    arrays = nt_arrays_new();
+    assert_non_null(arrays);
     assert_non_null(array);
     nt_data *splits = nt__data_new();
     assert_ok(nt_split(splits, "val", .batch = 2));
@@ -174,6 +197,7 @@ static void host_calls_name_what_is_null(void **state) {
     nt__host_batch_free(host_batch);
     nt__data_free(splits);
     nt_array_free(array);
+    nt_arrays_free(arrays);
     nt_run_free(run);
 }
 
