@@ -12,7 +12,8 @@
  * Types of fields: bool, int, int64_t, float, double, and const char * (not for DEVICE). Each has a default and a text
  * that says what it is. Axis 0 of what forward returns is the sample. Host hooks other than those of metrics are called
  * when a run is made (param_group for each parameter, rate_ratio for each group, the others once); forward, loss and
- * the traced metrics then, once for each program they are part of.
+ * the traced metrics then, once for each program they are part of. When the run is used, those but build_data are
+ * called again to see whether they have changed (nt_run_drift).
  *
  * FIELD (Host): host code only. A traced hook that touches one does not compile, and the compiler's message has the
  * field's name. Changing it compiles nothing. DEVICE: an input of the programs, a tensor in traced hooks. Changing it
@@ -81,6 +82,11 @@ const nt_experiment *nt_experiment_find(const char *name);
 /* All registered experiments, newest definition of each name, in the order of their first registration; NULL beyond the
  * last. */
 const nt_experiment *nt_experiment_at(size_t index);
+/* Loads a shared object that was compiled from experiments (cc -shared -fPIC), the first time or anew after an edit.
+ * Each call loads a copy of its own, which stays until the process ends: the code that is there now runs, static and
+ * thread-local variables begin with their initial values, and runs made before keep the code that they were made with.
+ * Its definitions are the newest afterwards. NT_NOT_FOUND: it has none. */
+nt_status nt_experiment_load(const char *path);
 
 /* ---- the macros ------------------------------------------------------------------------------------------------- */
 

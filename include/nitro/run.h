@@ -65,7 +65,7 @@ typedef struct nt_run_options {
     nt_maybe_int batch;                 /* samples in a batch with no_data: 128; splits say it themselves */
     bool no_log;                        /* write nothing below run_dir, and do not lock it */
     bool evaluate_only;                 /* do not get ready to train: nothing of training is checked or traced */
-    bool quiet;                         /* no line for a compiled program */
+    bool quiet;                         /* no line for a compiled program, none when the code has changed */
     bool trace_transfers;               /* a notice for each step: what moved to and from the device */
     /* Replaces what the schedules hook declares, all of it. A list that ends with a NULL name; NULL: not given. */
     const nt_named_schedule *schedules;
@@ -111,6 +111,15 @@ typedef struct nt_named_array {
  * shapes of their rows are those of the splits; with no_data those of the first prediction. NT_NOT_FOUND names a field
  * that is missing. NT_INTERRUPTED when a stop was requested. */
 nt_status nt_predict(nt_run *run, const nt_named_array *fields, size_t count, nt_array **out);
+
+/* A run keeps the programs, the hooks and the values that it was made with, whatever is edited, loaded or assigned
+ * later. nt_train, nt_evaluate and nt_validate trace the hooks again when they begin (milliseconds, nothing is
+ * compiled), as the newest definition of the experiment's name has them, and say as notices what differs: for each
+ * program the first operation that moved with its file, line and function, old and new; fields that were added, removed
+ * or retyped; changed defaults and another learning rate. A new run uses what is new, and compiles only programs whose
+ * text moved. What host hooks (build_data, metrics) do cannot be compared. `quiet` leaves all of it out. This call
+ * gives the same report as text, "" when nothing differs; it belongs to the run and lives until the next call. */
+nt_status nt_run_drift(nt_run *run, const char **report);
 
 /* Asks training, evaluation or prediction to end at the next step. Safe in a signal handler. Stays set until
  * nt_stop_clear. */

@@ -3,7 +3,6 @@
  */
 #include "cli/build.h"
 
-#include <dlfcn.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,10 +13,12 @@
 
 #include "cli/compiler.h"
 #include "cli/objects.h"
+#include "experiment/experiment.h"
 
 /* Everything about one build. Words and paths live in the arena. */
 typedef struct build {
     const nt__build_request *request;
+    nt__built *out;
     nt__arena arena;
     nt__compiler compiler;
     nt__words flags;      /* of a compile */
@@ -320,9 +321,7 @@ static nt_status find_compiled(build *b, char **path) {
 
 static nt_status load(const char *path) {
     nt__objects_touch(path);
-    nt_status status = nt__check_shared_object(path);
-    if (status != NT_OK || dlopen(path, RTLD_NOW | RTLD_LOCAL)) return status;
-    return nt__fail(NT_INVALID, "%s", dlerror());
+    return nt__object_load(path);
 }
 
 static nt_status fail_to_load(const build *b) {
@@ -334,18 +333,48 @@ static nt_status fail_to_load(const build *b) {
                                       : "");
 }
 
+/* Loads what the process does not have yet. */
+static nt_status load_when_new(build *b, const char *path) {
+    b->out->loaded = !b->request->loaded || strcmp(b->request->loaded, path) != 0;
+    if (!b->out->loaded) return NT_OK;
+    double start = nt__seconds();
+    nt_status status = load(path);
+    b->out->load_seconds = nt__seconds() - start;
+    return status;
+}
+
+static nt_status compile_and_load(build *b, char **path) {
+    double start = nt__seconds();
+    nt_status status = compile(b, path);
+    b->out->compile_seconds = nt__seconds() - start;
+    if (status != NT_OK || (status = load_when_new(b, *path)) == NT_OK) return status;
+    nt__free(*path);
+    *path = NULL;
+    return status == NT_OUT_OF_MEMORY ? status : fail_to_load(b);
+}
+
 /* An object that is there and cannot be loaded is compiled again: it may be damaged. */
 static nt_status find_or_compile(build *b, char **path) {
     nt_status status = find_compiled(b, path);
     if (status != NT_OK) return status;
-    if (*path && load(*path) == NT_OK) return NT_OK;
+    if (*path && load_when_new(b, *path) == NT_OK) return NT_OK;
     nt__free(*path);
     *path = NULL;
-    status = compile(b, path);
-    if (status != NT_OK || load(*path) == NT_OK) return status;
-    nt__free(*path);
-    *path = NULL;
-    return fail_to_load(b);
+    return compile_and_load(b, path);
+}
+
+/* The list that was written with the object, or is as good as the one that was. */
+static nt_status list_files(build *b) {
+    nt__built *out = b->out;
+    char *data;
+    nt__words files = {0};
+    nt_status status = nt__objects_sources(&b->objects, b->recipe, &data, &files);
+    for (size_t i = 0; status == NT_OK && i < files.count; i++)
+        nt__words_add(&out->files, nt__arena_strdup(&out->arena, files.items[i]));
+    if (out->files.failed) status = NT_OUT_OF_MEMORY;
+    nt__words_free(&files);
+    nt__free(data);
+    return status;
 }
 
 static nt_status prepare(build *b) {
@@ -365,15 +394,20 @@ static void release(build *b) {
     nt__arena_free(&b->arena);
 }
 
-nt_status nt__build(const nt__build_request *request, char **object) {
-    build b = {.request = request};
-    char *path = NULL;
+nt_status nt__build(const nt__build_request *request, nt__built *out) {
+    *out = (nt__built){0};
+    build b = {.request = request, .out = out};
     nt_status status = prepare(&b);
-    if (status == NT_OK) status = find_or_compile(&b, &path);
+    if (status == NT_OK) status = find_or_compile(&b, &out->object);
+    if (status == NT_OK) status = list_files(&b);
     release(&b);
-    if (object)
-        *object = path;
-    else
-        nt__free(path);
+    if (status != NT_OK) nt__built_free(out);
     return status;
+}
+
+void nt__built_free(nt__built *built) {
+    nt__free(built->object);
+    nt__words_free(&built->files);
+    nt__arena_free(&built->arena);
+    *built = (nt__built){0};
 }

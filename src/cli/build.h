@@ -2,17 +2,27 @@
 #ifndef NT_CLI_BUILD_H
 #define NT_CLI_BUILD_H
 
-#include "base/base.h"
+#include "cli/words.h"
 
 typedef struct nt__build_request {
     const char *const *files;
     size_t file_count;
     const char *cflags, *ldflags; /* more flags as one text each; NULL: none */
+    const char *loaded;           /* an object that is not loaded again; NULL: none */
 } nt__build_request;
+
+typedef struct nt__built {
+    char *object;                         /* its path; other contents have another one */
+    nt__words files;                      /* everything that the compiler read, the linker's files among them */
+    bool loaded;                          /* false: it is the object that was loaded already */
+    double compile_seconds, load_seconds; /* 0: found compiled; not loaded */
+    nt__arena arena;
+} nt__built;
 
 /* Makes one shared object of the files, or finds the one that was made of the same contents, and loads it: its
  * experiments are registered afterwards. It stays loaded until the process ends. What the compiler says goes to
- * standard error. `object`, when not NULL, gets the path of what was loaded; the caller frees it. */
-nt_status nt__build(const nt__build_request *request, char **object);
+ * standard error. The caller frees what was built; after a failure there is nothing to free. */
+nt_status nt__build(const nt__build_request *request, nt__built *out);
+void nt__built_free(nt__built *built);
 
 #endif

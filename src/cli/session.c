@@ -17,7 +17,10 @@ nt__exit_code nt__load_files(const nt__arguments *arguments, const nt__command_o
                                  .file_count = arguments->files.count,
                                  .cflags = options->cflags,
                                  .ldflags = options->ldflags};
-    return nt__build(&request, NULL) == NT_OK ? NT__EXIT_DONE : nt__report(NT__EXIT_FAILED);
+    nt__built built;
+    if (nt__build(&request, &built) != NT_OK) return nt__report(NT__EXIT_FAILED);
+    nt__built_free(&built);
+    return NT__EXIT_DONE;
 }
 
 /* `name` is the one that was asked for; NULL: none. */

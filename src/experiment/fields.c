@@ -238,6 +238,14 @@ static const struct {
     [NT_FIELD_STRING] = {"string", NT_U8, parse_string, print_string, string_number},
 };
 
+void nt__fields_copy(const nt_experiment *from, const void *from_fields, const nt_experiment *to, void *to_fields) {
+    for (size_t i = 0; i < to->field_count; i++) {
+        const nt_field_info *field = &to->fields[i], *before = nt__field_find(from, field->name);
+        if (!before || before->type != field->type || before->size != field->size) continue;
+        memcpy((char *)to_fields + field->offset, (const char *)from_fields + before->offset, field->size);
+    }
+}
+
 const char *nt__field_type_name(nt_field_type type) {
     return types[type].name;
 }

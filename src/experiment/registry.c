@@ -6,18 +6,25 @@
 #include <pthread.h>
 #include <string.h>
 
+/* The newest definition of a name. */
+typedef struct definition {
+    const nt_experiment *experiment;
+    uint64_t generation;
+} definition;
+
 /* Constructors fill it before main runs, so nothing here needs to be initialised first. It is kept until the process
  * ends. */
 static struct {
     pthread_mutex_t lock;
-    const nt_experiment **items;
+    definition *items;
     size_t count, capacity;
+    uint64_t generation; /* definitions registered so far */
 } registry = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* Place of the experiment of that name, or the number of experiments. Call with the lock held. */
 static size_t place_of(const char *name) {
     size_t place = 0;
-    while (place < registry.count && strcmp(registry.items[place]->name, name) != 0) place++;
+    while (place < registry.count && strcmp(registry.items[place].experiment->name, name) != 0) place++;
     return place;
 }
 
@@ -28,7 +35,7 @@ static bool put(const nt_experiment *experiment) {
         if (!NT__GROW(registry.items, registry.count, registry.capacity)) return false;
         registry.count++;
     }
-    registry.items[place] = experiment;
+    registry.items[place] = (definition){experiment, ++registry.generation};
     return true;
 }
 
@@ -42,16 +49,32 @@ void nt_experiment_register(const nt_experiment *experiment) {
 
 const nt_experiment *nt_experiment_at(size_t index) {
     pthread_mutex_lock(&registry.lock);
-    const nt_experiment *experiment = index < registry.count ? registry.items[index] : NULL;
+    const nt_experiment *experiment = index < registry.count ? registry.items[index].experiment : NULL;
     pthread_mutex_unlock(&registry.lock);
     return experiment;
 }
 
-const nt_experiment *nt_experiment_find(const char *name) {
-    if (!nt__given(name, "nt_experiment_find", "name")) return NULL;
+/* What is registered under a name; all zeros when nothing is. */
+static definition find(const char *name) {
     pthread_mutex_lock(&registry.lock);
     size_t place = place_of(name);
-    const nt_experiment *experiment = place < registry.count ? registry.items[place] : NULL;
+    definition found = place < registry.count ? registry.items[place] : (definition){0};
     pthread_mutex_unlock(&registry.lock);
-    return experiment;
+    return found;
+}
+
+const nt_experiment *nt_experiment_find(const char *name) {
+    if (!nt__given(name, "nt_experiment_find", "name")) return NULL;
+    return find(name).experiment;
+}
+
+uint64_t nt__experiment_generation_of(const char *name) {
+    return find(name).generation;
+}
+
+uint64_t nt__experiment_generation(void) {
+    pthread_mutex_lock(&registry.lock);
+    uint64_t generation = registry.generation;
+    pthread_mutex_unlock(&registry.lock);
+    return generation;
 }

@@ -1,5 +1,5 @@
-/* What moved: the parts and the lines of a program compared with the last one of its role.
- * Lines are compared by operation, types and attributes; places in the source are only shown.
+/* What moved: the last program of each role and experiment, which the next one is compared with.
+ * Not here: the comparison (compare.c).
  */
 #include "program/program_internal.h"
 
@@ -9,10 +9,7 @@
 typedef struct memory {
     nt__arena arena;
     const char *role, *experiment;
-    nt__part *parts;
-    size_t part_count;
-    nt__line *lines;
-    size_t line_count;
+    nt__description description;
 } memory;
 
 static struct {
@@ -27,78 +24,37 @@ static memory *find(const nt__program *program) {
     return NULL;
 }
 
-/* ---- comparing -------------------------------------------------------------------------------------------------- */
-
-static const char *value_of(const nt__part *parts, size_t count, const char *name) {
-    for (size_t i = 0; i < count; i++)
-        if (strcmp(parts[i].name, name) == 0) return parts[i].value;
-    return NULL;
-}
-
-static void compare_parts(const memory *old, const nt__program *new, nt__text *out) {
-    for (size_t i = 0; i < new->part_count; i++) {
-        const char *before = value_of(old->parts, old->part_count, new->parts[i].name);
-        const char *between = out->length ? "; " : "";
-        if (!before)
-            nt__text_add(out, "%s%s: new, %s", between, new->parts[i].name, new->parts[i].value);
-        else if (strcmp(before, new->parts[i].value) != 0)
-            nt__text_add(out, "%s%s: %s -> %s", between, new->parts[i].name, before, new->parts[i].value);
-    }
-    for (size_t i = 0; i < old->part_count; i++)
-        if (!value_of(new->parts, new->part_count, old->parts[i].name))
-            nt__text_add(out, "%s%s: %s -> gone", out->length ? "; " : "", old->parts[i].name, old->parts[i].value);
-}
-
-static void add_place(nt__text *out, const nt__line *line) {
-    if (!*line->site.file) return;
-    nt__text_add(out, "%s:%d in %s: ", line->site.file, line->site.line, line->site.function);
-}
-
-/* The first line that differs. */
-static void compare_lines(const memory *old, const nt__program *new, nt__text *out) {
-    const nt__line *lines = new->printed.lines;
-    size_t count = new->printed.line_count, i = 0;
-    while (i < count && i < old->line_count && strcmp(lines[i].text, old->lines[i].text) == 0) i++;
-    if (i < count) {
-        add_place(out, &lines[i]);
-        if (i < old->line_count)
-            nt__text_add(out, "%s -> %s", old->lines[i].text, lines[i].text);
-        else
-            nt__text_add(out, "new, %s", lines[i].text);
-    } else if (i < old->line_count) {
-        add_place(out, &old->lines[i]);
-        nt__text_add(out, "%s -> gone", old->lines[i].text);
-    } else {
-        nt__text_add(out, "the same operations, connected in another way");
-    }
-}
-
 /* ---- remembering ------------------------------------------------------------------------------------------------ */
 
-static bool copy_lines(memory *to, const nt__program *program) {
-    to->line_count = program->printed.line_count;
-    to->lines = nt__arena_alloc(&to->arena, to->line_count + 1, sizeof *to->lines);
-    for (size_t i = 0; to->lines && i < to->line_count; i++) {
-        const nt__line *line = &program->printed.lines[i];
-        to->lines[i] = (nt__line){nt__arena_strdup(&to->arena, line->text),
-                                  {nt__arena_strdup(&to->arena, line->site.file),
-                                   nt__arena_strdup(&to->arena, line->site.function), line->site.line}};
-        if (!to->lines[i].text || !to->lines[i].site.file || !to->lines[i].site.function) return false;
+static nt__line *copy_lines(nt__arena *arena, const nt__line *from, size_t count) {
+    nt__line *lines = nt__arena_alloc(arena, count + 1, sizeof *lines);
+    for (size_t i = 0; lines && i < count; i++) {
+        lines[i] = (nt__line){nt__arena_strdup(arena, from[i].text),
+                              {nt__arena_strdup(arena, from[i].site.file),
+                               nt__arena_strdup(arena, from[i].site.function), from[i].site.line}};
+        if (!lines[i].text || !lines[i].site.file || !lines[i].site.function) return NULL;
     }
-    return to->lines != NULL;
+    return lines;
+}
+
+static nt__part *copy_parts(nt__arena *arena, const nt__part *from, size_t count) {
+    nt__part *parts = nt__arena_alloc(arena, count + 1, sizeof *parts);
+    for (size_t i = 0; parts && i < count; i++) {
+        parts[i] = (nt__part){nt__arena_strdup(arena, from[i].name), nt__arena_strdup(arena, from[i].value)};
+        if (!parts[i].name || !parts[i].value) return NULL;
+    }
+    return parts;
 }
 
 static bool copy_description(memory *to, const nt__program *program) {
+    nt__description from = nt__description_of(program), *d = &to->description;
     to->role = nt__arena_strdup(&to->arena, program->role);
     to->experiment = nt__arena_strdup(&to->arena, program->experiment);
-    to->part_count = program->part_count;
-    to->parts = nt__arena_alloc(&to->arena, to->part_count + 1, sizeof *to->parts);
-    for (size_t i = 0; to->parts && i < to->part_count; i++) {
-        to->parts[i] = (nt__part){nt__arena_strdup(&to->arena, program->parts[i].name),
-                                  nt__arena_strdup(&to->arena, program->parts[i].value)};
-        if (!to->parts[i].name || !to->parts[i].value) return false;
-    }
-    return to->role && to->experiment && to->parts && copy_lines(to, program);
+    *d = from;
+    d->parts = copy_parts(&to->arena, from.parts, from.part_count);
+    d->lines = copy_lines(&to->arena, from.lines, from.line_count);
+    d->text = nt__arena_strdup(&to->arena, from.text);
+    return to->role && to->experiment && d->parts && d->lines && d->text;
 }
 
 bool nt__describe_remember(const nt__program *program) {
@@ -119,8 +75,8 @@ const char *nt__describe_move(const nt__program *program, nt__arena *arena) {
     if (!old) {
         nt__text_add(&text, "first program of its kind");
     } else {
-        compare_parts(old, program, &text);
-        if (!text.length) compare_lines(old, program, &text);
+        nt__description now = nt__description_of(program);
+        nt__description_compare(&old->description, &now, &text);
     }
     const char *kept = text.failed ? NULL : nt__arena_strdup(arena, text.data);
     nt__text_free(&text);

@@ -34,6 +34,9 @@ void nt__program_free(nt__program *program);
 const nt__argument *nt__program_arguments(const nt__program *program, size_t *count);
 /* Finds the executable: in the process's cache, else by compiling. Only the first call of a program looks. */
 nt_status nt__program_ready(nt__program *program);
+/* False when the two are one compiled program; else adds what differs: "fashion.c:14 in forward: tanh ... -> sine ..."
+ */
+bool nt__program_compare(const nt__program *old, const nt__program *new, nt__text *out);
 /* Launches the program (nt__executable_run), after making it ready. */
 nt_status nt__program_run(nt__program *program, nt__buffer *const *arguments, nt__buffer *const *results);
 /* Memory of the compiled program. */

@@ -33,6 +33,20 @@ struct nt__program {
  * left out of the message. */
 nt_status nt__program_explain(const nt__program *program, nt_status status);
 
+/* What programs are compared by. */
+typedef struct nt__description {
+    const nt__part *parts;
+    size_t part_count;
+    const nt__line *lines;
+    size_t line_count;
+    const char *text;
+    int first_line; /* of the text that lines[0] belongs to */
+} nt__description;
+nt__description nt__description_of(const nt__program *program);
+/* Adds what differs between two programs that are not the same: the parts, and the first operation unless the value of
+ * a part explains it. */
+void nt__description_compare(const nt__description *old, const nt__description *new, nt__text *out);
+
 /* Remembers a program as the last one of its role and experiment. False when memory is short. */
 bool nt__describe_remember(const nt__program *program);
 /* Says what differs between a program and the last one of its role and experiment, and remembers the new one. The text

@@ -148,9 +148,11 @@ nt_status nt_evaluate(nt_run *run, const char *split_name, nt_results *out) {
     if (!split)
         return nt__fail(NT_NOT_FOUND, "experiment '%s' has no split '%s'; its splits are: %s", run->experiment->name,
                         split_name ? split_name : "test", nt__data_split_names(run->data));
+    nt_status status = nt__drift_tell(run, false);
+    if (status != NT_OK) return status;
     run->busy = true;
     nt__transfers_begin(run);
-    nt_status status = nt__evaluate_split(run, split, false);
+    status = nt__evaluate_split(run, split, false);
     nt__transfers_end(run);
     run->busy = false;
     if (status == NT_OK && out) out->values = nt__result_values(run, &out->count);

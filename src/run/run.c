@@ -102,26 +102,41 @@ static void name_batch_field(nt_run *run) {
         if (!run->batch_fields[i].name) run->batch_fields[i].name = run->batch.taken;
 }
 
-static nt_status trace_all(nt_run *run) {
+nt_status nt__trace_programs(nt_run *run) {
     run->model = nt__model_new(NT__ROLE_LEAF);
     nt_status status = run->model ? nt__trace_model(run) : NT_OUT_OF_MEMORY;
     if (status == NT_OK) name_batch_field(run);
     if (status == NT_OK && run->train) status = nt__trace_gradient(run);
     if (status == NT_OK && run->train) status = nt__trace_optimizer(run);
     if (status == NT_OK) status = nt__trace_forward(run);
-    if (status == NT_OK) status = nt__trace_metrics(run);
+    return status == NT_OK ? nt__trace_metrics(run) : status;
+}
+
+void nt__programs_free(nt_run *run) {
+    nt__program_free(run->gradient);
+    nt__program_free(run->optimizer);
+    nt__program_free(run->forward);
+    run->gradient = run->optimizer = run->forward = NULL;
+    for (size_t i = 0; i < run->metrics_count; i++) nt__program_free(run->metrics[i].program);
+    run->metrics_count = 0;
+    nt__model_free(run->model);
+    run->model = NULL;
+    nt__layout_free(&run->layout);
+}
+
+static nt_status trace_all(nt_run *run) {
+    nt_status status = nt__trace_programs(run);
     return status == NT_OK ? route(run) : status;
 }
 
 static nt_status copy_fields(nt_run *run, const void *fields) {
     run->fields = nt__arena_alloc(&run->arena, 1, run->experiment->size);
     run->view = nt__arena_alloc(&run->arena, 1, run->experiment->view_size + 1);
+    run->defaults = nt__arena_alloc(&run->arena, 1, run->experiment->size);
     run->results = nt__metrics_new();
-    if (!run->fields || !run->view || !run->results) return NT_OUT_OF_MEMORY;
-    if (fields)
-        memcpy(run->fields, fields, run->experiment->size);
-    else
-        run->experiment->set_defaults(run->fields);
+    if (!run->fields || !run->view || !run->defaults || !run->results) return NT_OUT_OF_MEMORY;
+    run->experiment->set_defaults(run->defaults);
+    memcpy(run->fields, fields ? fields : run->defaults, run->experiment->size);
     return NT_OK;
 }
 
@@ -196,6 +211,8 @@ nt_status nt_run_new(const nt_experiment *experiment, const void *fields, const 
     if (!options) options = &defaults;
     run->experiment = experiment;
     run->lock = -1;
+    run->registered = nt_experiment_find(experiment->name);
+    run->seen_generation = nt__experiment_generation();
     run->on_event = options->on_event;
     run->event_context = options->event_context;
     nt_status status = set_up(run, fields, options);
@@ -211,15 +228,7 @@ void nt__lay_out_undo(nt_run *run) {
     nt__device_free(run);
     run->parameters = run->accumulators = run->states = NULL;
     run->rates = NULL;
-    nt__program_free(run->gradient);
-    nt__program_free(run->optimizer);
-    nt__program_free(run->forward);
-    run->gradient = run->optimizer = run->forward = NULL;
-    for (size_t i = 0; i < run->metrics_count; i++) nt__program_free(run->metrics[i].program);
-    run->metrics_count = 0;
-    nt__model_free(run->model);
-    run->model = NULL;
-    nt__layout_free(&run->layout);
+    nt__programs_free(run);
     run->batch = (nt_batch){0};
     run->batch_fields = NULL;
     run->train_routes = run->evaluation_routes = run->prediction_routes = (nt__routes){0};
@@ -240,6 +249,7 @@ void nt_run_free(nt_run *run) {
     nt__unlock_folder(run->lock);
     nt__lay_out_undo(run);
     nt__device_fields_free(run);
+    nt__text_free(&run->drift);
     nt__data_free(run->data);
     nt__safetensors_free(&run->waiting);
     nt__free(run->waiting_path);

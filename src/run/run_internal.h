@@ -136,8 +136,11 @@ typedef struct nt__transfers {
 struct nt_run {
     nt__arena arena;
     const nt_experiment *experiment;
+    const nt_experiment *registered; /* under its name, when the run was made */
     void *fields, *view;
+    void *defaults; /* of the fields, when the run was made */
     nt__settings settings;
+    double hook_rate; /* what the learning_rate hook said, also where an option took its place */
     nt_event_function on_event;
     void *event_context;
 
@@ -178,7 +181,11 @@ struct nt_run {
     nt__transfers transfers;
 
     int64_t step, epoch;
-    bool busy; /* training, evaluating or predicting: hooks and listeners must not start that again */
+    bool busy;                /* training, evaluating or predicting: hooks and listeners must not start that again */
+    bool checking;            /* its hooks are traced for a comparison */
+    bool is_check;            /* this is no run but the scratch of a comparison */
+    uint64_t seen_generation; /* of the experiments, when the run was last compared */
+    nt__text drift;           /* the report that was asked for last */
     nt__log *log;
     int lock;                /* of run_dir; -1: none */
     nt__safetensors waiting; /* parameters for the first prediction of a handle without data */
@@ -206,12 +213,24 @@ nt_status nt__load_waiting(nt_run *run);
 /* settings.c: options, else fields, else defaults; checked. */
 nt_status nt__settings_resolve(nt_run *run, const nt_run_options *options);
 
+double nt__learning_rate_of(const nt_experiment *experiment, const void *fields);
+
+/* run.c: all programs of the run, traced. */
+nt_status nt__trace_programs(nt_run *run);
+void nt__programs_free(nt_run *run);
+
 /* trace.c: the hooks as programs. Each function is one trace. */
 nt_status nt__trace_model(nt_run *run); /* learns the parameters and the layout */
 nt_status nt__trace_gradient(nt_run *run);
 nt_status nt__trace_optimizer(nt_run *run);
 nt_status nt__trace_forward(nt_run *run);
 nt_status nt__trace_metrics(nt_run *run);
+
+/* drift.c: what differs from the code and the settings of now, as notices. `training` false: only what evaluations
+ * use. */
+nt_status nt__drift_tell(nt_run *run, bool training);
+/* The same when code was loaded since the last comparison; else it costs nothing. */
+nt_status nt__drift_look(nt_run *run, bool training);
 
 /* device.c: what lives on the device for as long as the handle, and what a program is called with. */
 nt_status nt__device_setup(nt_run *run);

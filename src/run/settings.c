@@ -78,6 +78,10 @@ static nt_status check(const nt__settings *s) {
     return NT_OK;
 }
 
+double nt__learning_rate_of(const nt_experiment *experiment, const void *fields) {
+    return experiment->hooks.learning_rate ? experiment->hooks.learning_rate(fields) : 1e-3;
+}
+
 nt_status nt__settings_resolve(nt_run *run, const nt_run_options *options) {
     const nt_hooks *hooks = &run->experiment->hooks;
     nt__settings *s = &run->settings;
@@ -88,9 +92,8 @@ nt_status nt__settings_resolve(nt_run *run, const nt_run_options *options) {
     if (status == NT_OK) status = integer(run, "max_steps", options->max_steps, no_limit, &s->max_steps);
     if (status == NT_OK) status = integer(run, "accum", options->accum, 1, &s->accum);
     s->gradient_clip_norm = real(run, "gradient_clip_norm", options->gradient_clip_norm, 0);
-    s->learning_rate = options->learning_rate.given ? options->learning_rate.value
-                       : hooks->learning_rate       ? hooks->learning_rate(run->fields)
-                                                    : 1e-3;
+    run->hook_rate = nt__learning_rate_of(run->experiment, run->fields);
+    s->learning_rate = options->learning_rate.given ? options->learning_rate.value : run->hook_rate;
     s->no_data = options->no_data;
     s->no_log = options->no_log;
     s->evaluate_only = options->evaluate_only || options->no_data;

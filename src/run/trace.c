@@ -180,8 +180,10 @@ static nt_status finish(tracing *t, const char *role, const nt__result *results,
     return nt__program_new(t->run->engine, &spec, &printed, out);
 }
 
-/* Labels outside their range would make a wrong loss without a word: the splits are looked through once. */
+/* Labels outside their range would make a wrong loss without a word: the splits are looked through once, when a run is
+ * made. */
 static nt_status check_claims(tracing *t) {
+    if (t->run->is_check) return NT_OK;
     size_t count;
     const nt__claim *claims = nt__claims(t->graph, &count);
     nt_run *run = t->run;

@@ -166,7 +166,8 @@ static nt_status train_pass(loop *l) {
 static nt_status validate_epoch(nt_run *run) {
     const nt__split *val = nt__data_split_find(run->data, "val");
     if (!val || nt__stop_requested()) return NT_OK;
-    nt_status status = nt__evaluate_split(run, val, true);
+    nt_status status = nt__drift_look(run, true);
+    if (status == NT_OK) status = nt__evaluate_split(run, val, true);
     size_t count;
     const nt_value *values = nt__result_values(run, &count);
     return status == NT_OK ? nt__log_values(run, "validate", run->step, run->epoch, values, count) : status;
@@ -240,6 +241,8 @@ nt_status nt_train(nt_run *run) {
         return nt__fail(NT_INVALID,
                         "experiment '%s' has no split 'train' (its splits: %s), so this handle only evaluates",
                         run->experiment->name, nt__data_split_names(run->data));
+    status = nt__drift_tell(run, true);
+    if (status != NT_OK) return status;
     nt__arena arena = {0};
     loop l = {.run = run, .started = nt__seconds(), .steps_in_all = steps_in_all(run)};
     status = bind_results(&l, &arena);

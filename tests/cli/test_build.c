@@ -494,21 +494,48 @@ static void every_refused_allocation_is_survived(void **state) {
     for (int warm = 0; warm < 2; warm++) {
         size_t n = 0, made;
         do {
-            char *path = NULL;
+            nt__built built;
             if (!warm) scratch_remove_path(scratch("cache"));
             size_t before = nt__memory().total;
             nt__memory_fail_at(++n);
-            nt_status status = nt__build(&request, &path);
+            nt_status status = nt__build(&request, &built);
             nt__memory_fail_at(0);
             made = nt__memory().total - before;
             assert_true(status == NT_OK || (status == NT_OUT_OF_MEMORY && n <= made));
-            assert_int_equal(path != NULL, status == NT_OK);
+            assert_int_equal(built.object != NULL, status == NT_OK);
             refused += status != NT_OK;
-            nt__free(path);
+            nt__built_free(&built);
             assert_int_equal(nt__memory().live, live);
         } while (n <= made);
     }
     assert_true(refused > 50);
+}
+
+/* B19, B20: an object whose contents were loaded before is another copy all the same, unless it is the one that the
+ * caller has. */
+static void what_is_loaded_is_loaded_again_on_demand(void **state) {
+    (void)state;
+    char source[SCRATCH_PATH];
+    snprintf(source, sizeof source, "%s", scratch("again.c"));
+    const char *const files[] = {source};
+    nt__build_request request = {.files = files, .file_count = 1};
+    nt__built first, second, third;
+    put_text("again.c", "int again = 1;\n");
+    assert_int_equal(nt__build(&request, &first), NT_OK);
+    assert_true(first.loaded && first.compile_seconds > 0 && first.load_seconds > 0);
+    assert_int_equal(first.files.count > 0, 1);
+    assert_string_equal(first.files.items[0], source);
+    request.loaded = first.object;
+    assert_int_equal(nt__build(&request, &second), NT_OK);
+    assert_false(second.loaded);
+    assert_true(second.compile_seconds == 0 && second.load_seconds == 0);
+    request.loaded = NULL;
+    assert_int_equal(nt__build(&request, &third), NT_OK);
+    assert_true(third.loaded && third.compile_seconds == 0);
+    assert_string_equal(third.object, first.object);
+    nt__built_free(&first);
+    nt__built_free(&second);
+    nt__built_free(&third);
 }
 
 int main(void) {
@@ -535,6 +562,7 @@ int main(void) {
         cmocka_unit_test_setup(without_a_cache_folder_a_temporary_one_serves, start),
         cmocka_unit_test_setup(the_home_folder_is_the_second_choice, start),
         cmocka_unit_test_setup(processes_may_build_the_same_at_once, start),
+        cmocka_unit_test_setup(what_is_loaded_is_loaded_again_on_demand, start),
         cmocka_unit_test_setup(every_refused_allocation_is_survived, start),
     };
     return cmocka_run_group_tests_name("build", tests, command_make, scratch_remove);

@@ -45,6 +45,7 @@ static nt_tensor less_itself(nt_tensor x) {
 
 static nt_tensor squared_negation(nt_tensor x) {
     nt_tensor y = nt_neg(x);
+    hook_line = __LINE__ + 1;
     return nt_mul(y, y);
 }
 
@@ -287,7 +288,8 @@ static void other_connections_are_told_from_other_operations(void **state) {
     ready(less_itself);
     ready(squared_negation);
     assert_counts(2, 0, 2);
-    assert_string_equal(moved(1), "the same operations, connected in another way");
+    assert_string_equal(moved(1),
+                        placed(hook_line, "squared_negation", "the same operations, connected in another way"));
 }
 
 /* Compared is what ran last of the kind, also when it was found and not compiled. */

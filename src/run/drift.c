@@ -1,0 +1,297 @@
+/* A run against the code and the settings of now. A run keeps the programs, hooks and values that it was made with;
+ * when it is used, its hooks are traced again as the newest definition of its name has them, and what differs is told.
+ * The trace takes milliseconds, compiles nothing and leaves nothing behind. Not here: comparing two programs
+ * (program/compare.c), loading code (experiment/load.c).
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "run/run_internal.h"
+
+/* One check under way. */
+typedef struct check {
+    const nt_run *run;
+    const nt_experiment *now; /* the newest definition */
+    nt_run scratch;           /* what a new run with the same data, fields and options would trace */
+    bool training;            /* else what only training uses is left out */
+    nt__text *report;         /* lines, each with its line end */
+} check;
+
+/* ---- the scratch run -------------------------------------------------------------------------------------------- */
+
+/* A definition that is registered under the same name as when the run was made is the run's own: it may be one that was
+ * never registered. */
+static const nt_experiment *newest_definition(const nt_run *run) {
+    const nt_experiment *now = nt_experiment_find(run->experiment->name);
+    return now && now != run->registered ? now : run->experiment;
+}
+
+static nt_status prepare(check *c) {
+    const nt_run *run = c->run;
+    nt_run *s = &c->scratch;
+    s->experiment = c->now;
+    s->settings = run->settings;
+    s->settings.quiet = true;
+    s->data = run->data;
+    s->train = c->training ? run->train : NULL;
+    s->batch_fields = run->batch_fields;
+    s->batch = run->batch;
+    s->batch_size = run->batch_size;
+    s->engine = run->engine;
+    s->is_check = true;
+    s->fields = nt__arena_alloc(&s->arena, 1, c->now->size + 1);
+    s->view = nt__arena_alloc(&s->arena, 1, c->now->view_size + 1);
+    s->defaults = nt__arena_alloc(&s->arena, 1, c->now->size + 1);
+    s->batch.inputs = nt__arena_alloc(&s->arena, s->batch.count + 1, sizeof *s->batch.inputs);
+    if (!s->fields || !s->view || !s->defaults || !s->batch.inputs) return NT_OUT_OF_MEMORY;
+    c->now->set_defaults(s->defaults);
+    memcpy(s->fields, s->defaults, c->now->size);
+    nt__fields_copy(run->experiment, run->fields, c->now, s->fields);
+    return NT_OK;
+}
+
+static nt_status trace(check *c) {
+    nt_run *s = &c->scratch;
+    const nt_hooks *hooks = &c->now->hooks;
+    nt_status status = nt__experiment_check(c->now);
+    if (status != NT_OK) return status;
+    if (s->train && !hooks->loss)
+        return nt__fail(NT_INVALID, "%s: experiment '%s' has no loss hook; add .loss to NT_DEFINE", c->now->file,
+                        c->now->name);
+    s->rule = nt__rule_resolve(hooks->optimizer ? hooks->optimizer(s->fields) : (nt_rule){0});
+    status = nt__rule_check(&s->rule);
+    if (status == NT_OK) status = nt__device_fields_list(s);
+    return status == NT_OK ? nt__trace_programs(s) : status;
+}
+
+/* Data, batch fields and engine are the run's. */
+static void release(check *c) {
+    nt__programs_free(&c->scratch);
+    nt__arena_free(&c->scratch.arena);
+}
+
+/* ---- programs --------------------------------------------------------------------------------------------------- */
+
+/* True when they differ, which gives a line. */
+static bool compare_program(check *c, const char *role, const nt__program *old, const nt__program *new) {
+    nt__text difference = {0};
+    bool differs = old && new &&nt__program_compare(old, new, &difference);
+    if (differs) nt__text_add(c->report, "  %s program: %s\n", role, difference.data ? difference.data : "");
+    c->report->failed |= difference.failed;
+    nt__text_free(&difference);
+    return differs;
+}
+
+/* Metrics programs differ in their number of rows only: the first that moved stands for all. */
+static void compare_metrics(check *c) {
+    for (size_t i = 0; i < c->run->metrics_count && i < c->scratch.metrics_count; i++)
+        if (compare_program(c, "metrics", c->run->metrics[i].program, c->scratch.metrics[i].program)) return;
+}
+
+static nt_status compare_programs(check *c) {
+    nt_status status = trace(c);
+    if (status == NT_OUT_OF_MEMORY) return status;
+    if (status != NT_OK) {
+        nt__text_add(c->report, "  the new code does not trace: %s\n", nt_error_message());
+        return NT_OK;
+    }
+    compare_program(c, "gradient", c->run->gradient, c->scratch.gradient);
+    compare_program(c, "optimizer", c->run->optimizer, c->scratch.optimizer);
+    compare_program(c, "forward", c->run->forward, c->scratch.forward);
+    compare_metrics(c);
+    return NT_OK;
+}
+
+/* ---- fields and settings ---------------------------------------------------------------------------------------- */
+
+/* Settings that an experiment's field of the same name gives a default. */
+static const struct setting {
+    const char *name;
+    nt_field_type type;
+    size_t offset; /* in nt__settings */
+    bool training; /* an evaluation has no use for it */
+} settings[] = {
+    {"seed", NT_FIELD_INT64, offsetof(nt__settings, seed), false},
+    {"run_dir", NT_FIELD_STRING, offsetof(nt__settings, run_dir), false},
+    {"max_epochs", NT_FIELD_INT64, offsetof(nt__settings, max_epochs), true},
+    {"max_steps", NT_FIELD_INT64, offsetof(nt__settings, max_steps), true},
+    {"accum", NT_FIELD_INT64, offsetof(nt__settings, accum), true},
+    {"gradient_clip_norm", NT_FIELD_DOUBLE, offsetof(nt__settings, gradient_clip_norm), true},
+};
+
+static const struct setting *find_setting(const char *name) {
+    for (size_t i = 0; i < sizeof settings / sizeof *settings; i++)
+        if (strcmp(settings[i].name, name) == 0) return &settings[i];
+    return NULL;
+}
+
+/* What the run has: an option may have taken the place of the field. */
+static void print_in_use(const nt_run *run, const nt_field_info *field, const struct setting *setting, nt__text *out) {
+    if (!setting) {
+        nt__field_print(field, run->fields, out);
+        return;
+    }
+    const nt_field_info as_field = {.name = setting->name, .type = setting->type, .offset = setting->offset};
+    nt__field_print(&as_field, &run->settings, out);
+}
+
+/* The default then against the default now: a value that was given when the run was made is no drift. */
+static void compare_default(check *c, const nt_field_info *before, const nt_field_info *now) {
+    const struct setting *setting = find_setting(now->name);
+    if (setting && setting->training && !c->training) return;
+    nt__text old = {0}, new = {0}, used = {0};
+    nt__field_print(before, c->run->defaults, &old);
+    nt__field_print(now, c->scratch.defaults, &new);
+    print_in_use(c->run, before, setting, &used);
+    c->report->failed |= old.failed || new.failed || used.failed;
+    if (!c->report->failed && strcmp(old.data, new.data) != 0)
+        nt__text_add(c->report, "  field %s: default %s -> %s; this run still uses %s\n", now->name, old.data, new.data,
+                     used.data);
+    nt__text_free(&old);
+    nt__text_free(&new);
+    nt__text_free(&used);
+}
+
+static void report_added(check *c, const nt_field_info *field) {
+    nt__text value = {0};
+    nt__field_print(field, c->scratch.defaults, &value);
+    nt__text_add(c->report, "  field %s (%s): added, default %s; this run has no such field\n", field->name,
+                 nt__field_type_name(field->type), value.data ? value.data : "");
+    c->report->failed |= value.failed;
+    nt__text_free(&value);
+}
+
+static void compare_field(check *c, const nt_field_info *now) {
+    const nt_field_info *before = nt__field_find(c->run->experiment, now->name);
+    if (!before) {
+        report_added(c, now);
+        return;
+    }
+    if (before->marker != now->marker)
+        nt__text_add(c->report, "  field %s: %s -> %s\n", now->name, nt__marker_name(before->marker),
+                     nt__marker_name(now->marker));
+    if (before->type == now->type && before->size == now->size)
+        compare_default(c, before, now);
+    else
+        nt__text_add(c->report, "  field %s: %s (%zu bytes) -> %s (%zu bytes); this run keeps its own\n", now->name,
+                     nt__field_type_name(before->type), before->size, nt__field_type_name(now->type), now->size);
+}
+
+static void compare_fields(check *c) {
+    const nt_experiment *before = c->run->experiment;
+    for (size_t i = 0; i < c->now->field_count; i++) compare_field(c, &c->now->fields[i]);
+    for (size_t i = 0; i < before->field_count; i++)
+        if (!nt__field_find(c->now, before->fields[i].name))
+            nt__text_add(c->report, "  field %s (%s): removed; this run keeps it\n", before->fields[i].name,
+                         nt__field_type_name(before->fields[i].type));
+}
+
+/* Whether a hook is there. What a host hook does cannot be compared. */
+static void compare_hooks(check *c) {
+    const nt_hooks *before = &c->run->experiment->hooks, *now = &c->now->hooks;
+    const struct {
+        const char *name;
+        bool before, now, training;
+    } hooks[] = {
+        {"metrics", before->metrics, now->metrics, false},
+        {"device_metrics", before->device_metrics, now->device_metrics, false},
+        {"train_metrics", before->train_metrics, now->train_metrics, true},
+        {"host_train_metrics", before->host_train_metrics, now->host_train_metrics, true},
+    };
+    for (size_t i = 0; i < sizeof hooks / sizeof *hooks; i++) {
+        if (hooks[i].before == hooks[i].now || (hooks[i].training && !c->training)) continue;
+        nt__text_add(c->report, "  hook %s: %s; this run %s\n", hooks[i].name, hooks[i].now ? "added" : "removed",
+                     hooks[i].now ? "has none" : "keeps its own");
+    }
+}
+
+static void compare_rate(check *c) {
+    double old_rate = c->run->hook_rate, new_rate = nt__learning_rate_of(c->now, c->scratch.fields);
+    bool same = old_rate == new_rate || (old_rate != old_rate && new_rate != new_rate);
+    if (!same)
+        nt__text_add(c->report, "  learning_rate: %g -> %g; this run still uses %g\n", old_rate, new_rate,
+                     c->run->settings.learning_rate);
+}
+
+/* ---- the report ------------------------------------------------------------------------------------------------- */
+
+static void add_title(const nt_run *run, const nt__text *lines, nt__text *out) {
+    if (!lines->length) return;
+    nt__text_add(out,
+                 "%s: the code has changed since this run was made. It goes on with what it was made with; a new run "
+                 "uses the new code. What differs:\n%.*s",
+                 run->experiment->name, (int)(lines->length - 1), lines->data);
+    out->failed |= lines->failed;
+}
+
+static nt_status compare(const nt_run *run, bool training, nt__text *out) {
+    nt__text lines = {0};
+    check c = {.run = run, .now = newest_definition(run), .training = training, .report = &lines};
+    nt_status status = prepare(&c);
+    if (status == NT_OK) status = compare_programs(&c);
+    if (status == NT_OK) {
+        compare_fields(&c);
+        compare_hooks(&c);
+        if (training) compare_rate(&c);
+        add_title(run, &lines, out);
+        if (lines.failed || out->failed) status = NT_OUT_OF_MEMORY;
+    }
+    release(&c);
+    nt__text_free(&lines);
+    return status;
+}
+
+/* Hooks that are traced must not use the run, and a message that stood before the check stands after it. */
+static nt_status compare_apart(nt_run *run, bool training, nt__text *out) {
+    char *message = nt__strdup(nt_error_message());
+    nt_status kept = nt_error_status();
+    if (!message) return NT_OUT_OF_MEMORY;
+    bool busy = run->busy;
+    run->seen_generation = nt__experiment_generation();
+    run->busy = run->checking = true;
+    nt_status status = compare(run, training, out);
+    run->checking = false;
+    run->busy = busy;
+    if (status == NT_OK) {
+        nt__fail_nothing();
+        if (*message) nt__fail(kept, "%s", message);
+    }
+    nt__free(message);
+    return status;
+}
+
+nt_status nt_run_drift(nt_run *run, const char **report) {
+    if (!nt__given(report, "nt_run_drift", "report")) return NT_INVALID;
+    *report = "";
+    if (!nt__given(run, "nt_run_drift", "run")) return NT_INVALID;
+    if (run->checking) return nt__fail(NT_INVALID, "nt_run_drift: called by a hook that it traces");
+    nt__text text = {0};
+    nt_status status = compare_apart(run, true, &text);
+    if (status != NT_OK) {
+        nt__text_free(&text);
+        return status;
+    }
+    nt__text_free(&run->drift);
+    run->drift = text;
+    if (text.length) *report = text.data;
+    return NT_OK;
+}
+
+/* One notice a line. */
+static void tell(char *report) {
+    for (char *rest, *line = strtok_r(report, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
+        nt__notice("%s", line);
+}
+
+nt_status nt__drift_tell(nt_run *run, bool training) {
+    if (run->settings.quiet) return NT_OK;
+    nt__text text = {0};
+    nt_status status = compare_apart(run, training, &text);
+    if (status == NT_OK && text.length) tell(text.data);
+    nt__text_free(&text);
+    return status;
+}
+
+nt_status nt__drift_look(nt_run *run, bool training) {
+    return run->seen_generation == nt__experiment_generation() ? NT_OK : nt__drift_tell(run, training);
+}
