@@ -89,6 +89,9 @@ nt_status nt_shutdown(void);
  * max_steps. Needs a split named train. NT_INTERRUPTED when a stop was requested (what was reached is kept);
  * NT_DIVERGED names step and epoch. */
 nt_status nt_train(nt_run *run);
+/* Trains for so many more epochs, or so many more steps, whatever max_epochs and max_steps say; 0: not limited that
+ * way, and one of the two has to limit it. Like each call of nt_train it begins an epoch. */
+nt_status nt_train_more(nt_run *run, int64_t epochs, int64_t steps);
 
 /* Metrics of one pass over a split. `values` belongs to the run and lives until its next evaluation. */
 typedef struct nt_results {

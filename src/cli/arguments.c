@@ -89,6 +89,21 @@ nt_status nt__arguments_read(nt__command_bit command, int count, char *const *wo
     return out->files.failed ? NT_OUT_OF_MEMORY : NT_OK;
 }
 
+nt_status nt__arguments_inherit(nt__arguments *to, const nt__arguments *from) {
+    nt__flag *flags = nt__alloc(from->flag_count + to->flag_count + 1, sizeof *flags);
+    if (!flags) return NT_OUT_OF_MEMORY;
+    size_t count = 0;
+    for (size_t i = 0; i < from->flag_count; i++) {
+        const char *name = from->flags[i].name;
+        if (!keyword_of(from->command, name) || keyword_of(to->command, name)) flags[count++] = from->flags[i];
+    }
+    for (size_t i = 0; i < to->flag_count; i++) flags[count++] = to->flags[i];
+    nt__free(to->flags);
+    to->flags = flags;
+    to->flag_count = to->flag_capacity = count;
+    return NT_OK;
+}
+
 void nt__arguments_free(nt__arguments *arguments) {
     nt__words_free(&arguments->files);
     nt__free(arguments->flags);
@@ -221,14 +236,17 @@ static void describe_unknown(const nt__arguments *arguments, const nt_experiment
                              const nt__words *known, nt__text *message) {
     nt__text_add(message, "there is no flag --%s", name);
     nt__add_closest(message, name, known, "--");
-    if (experiment) nt__text_add(message, "; nitro help %s lists the flags", arguments->files.items[0]);
+    if (experiment && arguments->command == NT__NEW) nt__text_add(message, "; the command fields lists them");
+    if (experiment && arguments->command != NT__NEW)
+        nt__text_add(message, "; nitro help %s lists the flags", arguments->files.items[0]);
 }
 
 static nt_status fail_misplaced(const nt__keyword *keyword, const char *name) {
     return nt__fail(NT_INVALID, "--%s is a flag of nitro %s and not of this command: leave it out", name,
                     keyword->commands & NT__TRAIN      ? "train"
                     : keyword->commands & NT__EVALUATE ? "evaluate"
-                                                       : "predict");
+                    : keyword->commands & NT__PREDICT  ? "predict"
+                                                       : "shell");
 }
 
 static nt_status fail_unknown(const nt__arguments *arguments, const nt_experiment *experiment, const char *typed) {

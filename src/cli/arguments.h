@@ -14,6 +14,8 @@ typedef enum nt__command_bit {
     NT__HELP = 4,
     NT__DEVICES = 8,
     NT__PREDICT = 16,
+    NT__SHELL = 32,
+    NT__NEW = 64, /* the shell's own command that makes a run */
 } nt__command_bit;
 
 typedef enum nt__flag_group { NT__FLAGS_RUN, NT__FLAGS_OUTPUT, NT__FLAGS_BUILD } nt__flag_group;
@@ -25,6 +27,7 @@ typedef struct nt__command_options {
     const char *input, *out;     /* of a prediction; `input` may be there several times, this is the last */
     const char *stats;           /* file for the counters */
     const char *experiment, *cflags, *ldflags; /* of the build */
+    bool watch;                                /* of the shell */
     bool help;
 } nt__command_options;
 
@@ -64,6 +67,10 @@ nt_status nt__arguments_read(nt__command_bit command, int count, char *const *wo
 void nt__arguments_free(nt__arguments *arguments);
 /* There is a file, all end in .c, and all exist. `command` is for the message. */
 nt_status nt__arguments_check_files(const nt__arguments *arguments, const char *command);
+
+/* Puts the flags of `from` in front of those of `to`, so that these win; keywords that the command of `to` has not are
+ * left out. Names and values are borrowed. */
+nt_status nt__arguments_inherit(nt__arguments *to, const nt__arguments *from);
 
 /* Fills the options from the flags that are no fields. The others are left for nt__arguments_fields. */
 nt_status nt__arguments_options(const nt__arguments *arguments, nt__command_options *out);

@@ -28,6 +28,7 @@ const nt__command *nt__command_find(const char *name);
 nt__exit_code nt__train_command(const nt__arguments *arguments);
 nt__exit_code nt__evaluate_command(const nt__arguments *arguments);
 nt__exit_code nt__predict_command(const nt__arguments *arguments);
+nt__exit_code nt__shell_command(const nt__arguments *arguments);
 nt__exit_code nt__help_command(const nt__arguments *arguments);
 nt__exit_code nt__devices_command(const nt__arguments *arguments);
 
@@ -77,5 +78,14 @@ nt_status nt__session_load_weights(nt__session *session);
 
 /* The first SIGINT or SIGTERM asks the run to stop, the second ends the process. */
 void nt__stop_on_signals(void);
+
+/* At a prompt SIGINT ends what runs between nt__work_begin and nt__work_end, or the line that is typed; SIGTERM and
+ * SIGHUP end the shell after that. */
+void nt__interrupt_on_signals(void);
+void nt__work_begin(void);
+void nt__work_end(void);
+/* Whether there was a SIGINT since the last question; runs may go on again. */
+bool nt__interrupt_take(void);
+bool nt__end_requested(void);
 
 #endif

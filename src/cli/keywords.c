@@ -3,7 +3,12 @@
  */
 #include "cli/arguments.h"
 
-enum { RUNS = NT__TRAIN | NT__EVALUATE | NT__PREDICT, BUILDS = RUNS | NT__HELP, ALL = BUILDS | NT__DEVICES };
+enum {
+    RUNS = NT__TRAIN | NT__EVALUATE | NT__PREDICT,
+    MAKES = RUNS | NT__SHELL | NT__NEW,
+    BUILDS = RUNS | NT__HELP | NT__SHELL,
+    ALL = BUILDS | NT__DEVICES
+};
 
 #define FIELD(name_, member, type_, default_, doc_) \
     .field = {.name = name_,                        \
@@ -19,13 +24,13 @@ enum { RUNS = NT__TRAIN | NT__EVALUATE | NT__PREDICT, BUILDS = RUNS | NT__HELP, 
 #define NUMBER(has_field_, name, type, default_, doc)                                                              \
     {                                                                                                              \
         FIELD(#name, run.name.value, type, default_, doc), .given = offsetof(nt__command_options, run.name.given), \
-                                                           .group = NT__FLAGS_RUN, .commands = RUNS,               \
+                                                           .group = NT__FLAGS_RUN, .commands = MAKES,              \
                                                            .has_field = has_field_                                 \
     }
 
 static const nt__keyword keywords[] = {
     {FIELD("run_dir", run.run_dir, STRING, "runs/<Experiment>", "folder of the parameters and the log"),
-     .given = NT__NOT_NOTED, .group = NT__FLAGS_RUN, .commands = RUNS, .has_field = true},
+     .given = NT__NOT_NOTED, .group = NT__FLAGS_RUN, .commands = MAKES, .has_field = true},
     NUMBER(true, seed, INT64, "42", "of initial values and of the order of samples"),
     NUMBER(true, max_epochs, INT64, "1", "passes over the training data"),
     NUMBER(true, max_steps, INT64, "no limit", "stop after that many optimizer steps"),
@@ -38,10 +43,12 @@ static const nt__keyword keywords[] = {
     FLAG(RUN, NT__PREDICT, "input", input, STRING, "none",
          "[FIELD=]FILE, once or more: .npy, .safetensors or IDX (also .gz), axis 0 the sample"),
     FLAG(RUN, NT__PREDICT, "out", out, STRING, "none", "the predictions: a .npy or .safetensors file"),
-    FLAG(OUTPUT, RUNS, "quiet", run.quiet, BOOL, "false", "results only: no progress, no notices"),
-    FLAG(OUTPUT, RUNS, "stats", stats, STRING, "none", "write counters of the process to this JSON file at the end"),
+    FLAG(OUTPUT, MAKES, "quiet", run.quiet, BOOL, "false", "results only: no progress, no notices"),
+    FLAG(OUTPUT, RUNS | NT__SHELL, "stats", stats, STRING, "none",
+         "write counters of the process to this JSON file at the end"),
     FLAG(OUTPUT, ALL, "help", help, BOOL, "false", "show how the command is used"),
-    FLAG(BUILD, BUILDS, "experiment", experiment, STRING, "the only one", "which experiment of the files"),
+    FLAG(BUILD, BUILDS | NT__NEW, "experiment", experiment, STRING, "the only one", "which experiment of the files"),
+    FLAG(BUILD, NT__SHELL, "watch", watch, BOOL, "false", "compile and load at once when a file changes"),
     FLAG(BUILD, BUILDS, "cflags", cflags, STRING, "none", "more flags for the compiler, quoted as for a shell"),
     FLAG(BUILD, BUILDS, "ldflags", ldflags, STRING, "none", "more flags and libraries for the linker"),
 };

@@ -31,6 +31,11 @@ static const char predict_manual[] =
     "read are ignored. Samples go through in batches of the experiment's field 'batch', else of 128. A\n"
     ".safetensors file gets one array, 'outputs'. Fields that shape the model (GraphConst) must have the values\n"
     "that the parameters were trained with.";
+static const char shell_manual[] =
+    "Compiles and loads the files and reads commands: new makes a run with the flags given here and there, train,\n"
+    "validate and evaluate use it, help lists the rest. Files that changed are compiled and loaded before the next\n"
+    "command; runs made before keep the code that they were made with, and say so. Commands may come from a pipe;\n"
+    "then the exit code says whether one of them failed.";
 
 static const char help_manual[] =
     "Without operands the manual. With a command, its part of it. With files, every field of their\n"
@@ -44,6 +49,8 @@ static const nt__command commands[] = {
      evaluate_manual, nt__evaluate_command},
     {"predict", NT__PREDICT, "FILE.c [MORE.c ...] --input [FIELD=]FILE ... --out FILE [flags]",
      "outputs of the model for arrays from files", predict_manual, nt__predict_command},
+    {"shell", NT__SHELL, "FILE.c [MORE.c ...] [flags]", "a prompt: train, edit, train again in one process",
+     shell_manual, nt__shell_command},
     {"help", NT__HELP, "[COMMAND | FILE.c [MORE.c ...]]", "this manual, a command, or the fields of an experiment",
      help_manual, nt__help_command},
     {"devices", NT__DEVICES, "", "the engine: plugin, versions, devices, allocator", devices_manual,

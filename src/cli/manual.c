@@ -23,7 +23,12 @@ typedef struct entry {
 } entry;
 
 /* Commands that open no engine, that compile no files, that make no run. */
-enum { NO_ENGINE = NT__HELP, NO_BUILD = NT__DEVICES, NO_RUN = NT__HELP | NT__DEVICES };
+enum {
+    NO_ENGINE = NT__HELP,
+    NO_BUILD = NT__DEVICES,
+    NO_RUN = NT__HELP | NT__DEVICES,
+    NOT_SHELL = NT__TRAIN | NT__EVALUATE | NT__HELP | NT__DEVICES
+};
 
 static const entry environment[] = {
     {"NITRO_PLUGIN", "the engine: path of a PJRT plugin", NO_ENGINE},
@@ -39,6 +44,7 @@ static const entry environment[] = {
 static const entry files[] = {
     {"<run_dir>/parameters.safetensors", "the trained parameters, one array each", NO_RUN},
     {"<run_dir>/metrics.jsonl", "the log of the run", NO_RUN},
+    {"~/.cache/nitro/shell-history", "what was typed in the shell", NOT_SHELL},
     {"~/.cache/nitro/experiments/", "compiled experiments; what was not used for 30 days is deleted", NO_BUILD},
 };
 
@@ -48,7 +54,9 @@ static const entry exit_codes[] = {
     {"2",
      "wrong use: an unknown command or flag, a missing file, a file that cannot be written, a value of the wrong type",
      0},
-    {"130", "interrupted (Ctrl-C): the run ended after its step and was saved; a second Ctrl-C ends at once", NO_RUN},
+    {"130", "interrupted (Ctrl-C): the run ended after its step and was saved; a second Ctrl-C ends at once",
+     NO_RUN | NT__SHELL},
+    {"130", "the shell: ended by a signal; Ctrl-C in a command only ends that command", NOT_SHELL},
 };
 
 /* A command's manual has those that name it. */
@@ -60,6 +68,7 @@ static const entry examples[] = {
     {"nitro predict fashion.c --input=images.npy --out=logits.npy", "what the model returns for other images", 0},
     {"nitro predict model.c --input x=points.npy --input mask=mask.npy --out out.npy", "where forward reads two fields",
      0},
+    {"nitro shell fashion.c --watch", "a prompt: train, edit, train again in one process", 0},
     {"nitro help fashion.c", "which fields there are", 0},
     {"CC=clang nitro train fashion.c --cflags=-O0", "another compiler, for a debugger", 0},
     {"NITRO_PLUGIN=./plugin.so nitro devices", "whether another engine can be used", 0},
@@ -197,7 +206,7 @@ bool nt__print_manual(FILE *out) {
 }
 
 bool nt__print_command_manual(const nt__command *command, FILE *out) {
-    bool takes_fields = command->bit & (NT__TRAIN | NT__EVALUATE | NT__PREDICT);
+    bool takes_fields = command->bit & (NT__TRAIN | NT__EVALUATE | NT__PREDICT | NT__SHELL);
     fprintf(out, "usage: nitro %s%s%s\n\n%s\n", command->name, *command->operands ? " " : "", command->operands,
             command->manual);
     if (takes_fields) fprintf(out, "\n%s", flag_rules);

@@ -1,5 +1,6 @@
-/* Ctrl-C: the first time the run ends at its next step and keeps what it has, the second time the process ends.
- * Not here: what a run does when it is asked to stop.
+/* Ctrl-C. In a command: the first time the run ends at its next step and keeps what it has, the second time the process
+ * ends. At a prompt: what is under way ends, and the prompt comes back. Not here: what a run does when it is asked to
+ * stop.
  */
 #include "cli/cli.h"
 
@@ -21,6 +22,53 @@ static void stop(int signal_number) {
     nt_stop_request();
     errno = error;
 }
+
+/* ---- at a prompt ------------------------------------------------------------------------------------------------ */
+
+static volatile sig_atomic_t working, interrupted, ended;
+
+static void interrupt(int signal_number) {
+    static const char line[] = "\nnitro: stopping after this step; Ctrl-\\ ends the process at once\n";
+    int error = errno;
+    if (signal_number == SIGINT)
+        interrupted = 1;
+    else
+        ended = 1;
+    nt_stop_request();
+    ssize_t written = working ? write(STDERR_FILENO, line, sizeof line - 1) : 0;
+    (void)written;
+    errno = error;
+}
+
+void nt__interrupt_on_signals(void) {
+    struct sigaction action = {.sa_handler = interrupt, .sa_flags = SA_RESTART};
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+    sigaction(SIGHUP, &action, NULL);
+    signal(SIGPIPE, SIG_IGN);
+}
+
+bool nt__interrupt_take(void) {
+    bool was = interrupted;
+    interrupted = 0;
+    if (!ended) nt_stop_clear();
+    return was;
+}
+
+void nt__work_begin(void) {
+    working = 1;
+}
+
+void nt__work_end(void) {
+    working = 0;
+}
+
+bool nt__end_requested(void) {
+    return ended;
+}
+
+/* ---- in a single run -------------------------------------------------------------------------------------------- */
 
 void nt__stop_on_signals(void) {
     struct sigaction action = {.sa_handler = stop, .sa_flags = SA_RESTART};

@@ -36,6 +36,13 @@ void nt__terminal_clear(nt__terminal *terminal) {
     pthread_mutex_unlock(&terminal->lock);
 }
 
+void nt__terminal_restart(nt__terminal *terminal) {
+    pthread_mutex_lock(&terminal->lock);
+    terminal->has_pace = terminal->has_header = false;
+    terminal->metrics_width = 0;
+    pthread_mutex_unlock(&terminal->lock);
+}
+
 void nt__terminal_close(nt__terminal *terminal) {
     nt__terminal_clear(terminal);
     pthread_mutex_destroy(&terminal->lock);

@@ -26,6 +26,8 @@ typedef struct nt__terminal {
 void nt__terminal_open(nt__terminal *terminal, FILE *results, FILE *notices, bool live, bool quiet);
 /* Erases the progress line. */
 void nt__terminal_clear(nt__terminal *terminal);
+/* Another training begins: the table has its header again, and the pace is measured anew. */
+void nt__terminal_restart(nt__terminal *terminal);
 void nt__terminal_close(nt__terminal *terminal);
 
 /* An nt_event_function and an nt_notice_function; the context is the terminal. */

@@ -267,3 +267,31 @@ nt_status nt_train(nt_run *run) {
     nt__free(reason);
     return status;
 }
+
+/* ---- more of it ------------------------------------------------------------------------------------------------- */
+
+static int64_t add_limited(int64_t a, int64_t b) {
+    int64_t sum;
+    return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
+}
+
+/* Epochs that hold so many steps: what progress is measured by. */
+static int64_t epochs_of(const nt_run *run, int64_t steps) {
+    int64_t an_epoch = run->train ? nt__split_batches(run->train) / run->settings.accum : 0;
+    return an_epoch > 0 ? (steps - 1) / an_epoch + 1 : 1;
+}
+
+nt_status nt_train_more(nt_run *run, int64_t epochs, int64_t steps) {
+    nt_status status = nt__check_idle(run, "nt_train_more");
+    if (status != NT_OK) return status;
+    if (epochs < 0 || steps < 0 || (!epochs && !steps))
+        return nt__fail(NT_INVALID, "nt_train_more: %lld epochs and %lld steps; one of them has to be 1 or more",
+                        (long long)epochs, (long long)steps);
+    nt__settings before = run->settings;
+    run->settings.max_epochs = add_limited(run->epoch, epochs ? epochs : epochs_of(run, steps));
+    run->settings.max_steps = steps ? add_limited(run->step, steps) : INT64_MAX;
+    status = nt_train(run);
+    run->settings.max_epochs = before.max_epochs;
+    run->settings.max_steps = before.max_steps;
+    return status;
+}

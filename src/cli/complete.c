@@ -1,0 +1,79 @@
+/* What a word of the shell may become.
+ * Not here: the keys (editor.c).
+ */
+#include <string.h>
+
+#include "cli/shell.h"
+
+/* `typed` is the beginning of the word. */
+typedef struct completion {
+    const nt__shell *shell;
+    nt__arena *arena;
+    nt__words *words;
+    const char *typed;
+} completion;
+
+static void offer(completion *c, const char *word) {
+    if (!word)
+        c->words->failed = true;
+    else if (strncmp(word, c->typed, strlen(c->typed)) == 0)
+        nt__words_add(c->words, word);
+}
+
+static void offer_commands(completion *c) {
+    const nt__shell_verb *command;
+    for (size_t i = 0; (command = nt__shell_verb_at(i)); i++) offer(c, command->name);
+}
+
+static void offer_runs(completion *c) {
+    for (size_t i = 0; i < c->shell->run_count; i++) offer(c, c->shell->runs[i]->name);
+}
+
+static void offer_splits(completion *c) {
+    static const char *const usual[] = {"train", "val", "test"};
+    for (size_t i = 0; c->shell->current && i < sizeof usual / sizeof *usual; i++)
+        if (nt_run_has_split(c->shell->current->run, usual[i])) offer(c, usual[i]);
+}
+
+static void offer_units(completion *c) {
+    offer(c, "epochs");
+    offer(c, "steps");
+}
+
+static void offer_flag(completion *c, const char *name) {
+    char *dashed = nt__flag_name(c->arena, name);
+    offer(c, dashed ? nt__arena_sprintf(c->arena, "--%s=", dashed) : NULL);
+}
+
+static void offer_flags(completion *c) {
+    const nt_experiment *experiment;
+    const nt__keyword *keyword;
+    for (size_t i = 0; (keyword = nt__keyword_at(i)); i++)
+        if (keyword->commands & NT__NEW) offer_flag(c, keyword->field.name);
+    if (nt__shell_choose(c->shell, c->shell->options.experiment, &experiment) != NT_OK) return;
+    for (size_t i = 0; i < experiment->field_count; i++)
+        if (!nt__keyword_find(experiment->fields[i].name)) offer_flag(c, experiment->fields[i].name);
+}
+
+static void offer_words(completion *c, const char *command_name, size_t length) {
+    static void (*const offers[])(completion *) = {
+        [NT__RUN_NAMES] = offer_runs,
+        [NT__SPLIT_NAMES] = offer_splits,
+        [NT__FLAG_NAMES] = offer_flags,
+        [NT__UNITS] = offer_units,
+    };
+    const nt__shell_verb *command;
+    for (size_t i = 0; (command = nt__shell_verb_at(i)); i++)
+        if (strlen(command->name) == length && strncmp(command->name, command_name, length) == 0 &&
+            command->completes != NT__NO_WORDS)
+            offers[command->completes](c);
+}
+
+void nt__shell_complete(const char *line, nt__arena *arena, nt__words *words, void *shell) {
+    const char *start = line + strspn(line, " "), *space = strrchr(start, ' ');
+    completion c = {shell, arena, words, space ? space + 1 : start};
+    if (space)
+        offer_words(&c, start, strcspn(start, " "));
+    else
+        offer_commands(&c);
+}

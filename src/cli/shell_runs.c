@@ -1,0 +1,99 @@
+/* The shell's runs: made from flags, found by name, freed.
+ * Not here: what is done with them.
+ */
+#include <string.h>
+
+#include "cli/shell.h"
+#include "experiment/experiment.h"
+
+nt__shell_run *nt__shell_find(const nt__shell *shell, const char *name) {
+    for (size_t i = 0; i < shell->run_count; i++)
+        if (strcmp(shell->runs[i]->name, name) == 0) return shell->runs[i];
+    return NULL;
+}
+
+static void free_run(nt__shell_run *run) {
+    nt_run_free(run->run);
+    nt__free(run->fields);
+    nt__arguments_free(&run->arguments);
+    nt__arena_free(&run->arena);
+    nt__free(run);
+}
+
+void nt__shell_free(nt__shell *shell, nt__shell_run *run) {
+    size_t place = 0;
+    while (shell->runs[place] != run) place++;
+    for (shell->run_count--; place < shell->run_count; place++) shell->runs[place] = shell->runs[place + 1];
+    if (shell->current == run) shell->current = shell->run_count ? shell->runs[shell->run_count - 1] : NULL;
+    free_run(run);
+}
+
+/* ---- making ----------------------------------------------------------------------------------------------------- */
+
+/* The line is gone when the run is used: its words are copied. */
+static nt_status read_words(nt__shell_run *run, const nt__shell *shell, const nt__words *words) {
+    char **copies = nt__arena_alloc(&run->arena, words->count + 1, sizeof *copies);
+    for (size_t i = 0; copies && i < words->count; i++)
+        if (!(copies[i] = nt__arena_strdup(&run->arena, words->items[i]))) return NT_OUT_OF_MEMORY;
+    if (!copies) return NT_OUT_OF_MEMORY;
+    nt_status status = nt__arguments_read(NT__NEW, (int)words->count, copies, &run->arguments);
+    return status == NT_OK ? nt__arguments_inherit(&run->arguments, shell->arguments) : status;
+}
+
+static nt_status choose_name(nt__shell_run *run, nt__shell *shell) {
+    const nt__words *names = &run->arguments.files;
+    if (names->count > 1)
+        return nt__fail(NT_INVALID, "new takes one name, and '%s' was given too; flags are written --name=value",
+                        names->items[1]);
+    run->name = names->count ? names->items[0] : nt__arena_sprintf(&run->arena, "%lld", (long long)shell->made + 1);
+    if (!run->name) return NT_OUT_OF_MEMORY;
+    if (nt__shell_find(shell, run->name))
+        return nt__fail(NT_INVALID, "there is a run %s already; give another name, or free it", run->name);
+    return NT_OK;
+}
+
+/* Two runs that live at the same time do not write to the same folder. */
+static nt_status choose_folder(nt__shell_run *run, const nt__shell *shell, nt_run_options *options) {
+    bool is_given = options->run_dir || nt__field_find(run->experiment, "run_dir"), is_taken = false;
+    for (size_t i = 0; i < shell->run_count; i++)
+        is_taken |= strcmp(shell->runs[i]->experiment->name, run->experiment->name) == 0;
+    if (is_given || !is_taken) return NT_OK;
+    options->run_dir = nt__arena_sprintf(&run->arena, "runs/%s-%s", run->experiment->name, run->name);
+    return options->run_dir ? NT_OK : NT_OUT_OF_MEMORY;
+}
+
+static nt_status set_fields(nt__shell_run *run) {
+    run->fields = nt__alloc(1, run->experiment->size + 1);
+    if (!run->fields) return NT_OUT_OF_MEMORY;
+    run->experiment->set_defaults(run->fields);
+    return nt__arguments_fields(&run->arguments, run->experiment, run->fields);
+}
+
+static nt_status make(nt__shell_run *run, nt__shell *shell, const nt__words *words) {
+    nt__command_options options;
+    nt_status status = read_words(run, shell, words);
+    if (status == NT_OK) status = choose_name(run, shell);
+    if (status == NT_OK) status = nt__arguments_options(&run->arguments, &options);
+    if (status == NT_OK) status = nt__shell_choose(shell, options.experiment, &run->experiment);
+    if (status == NT_OK) status = choose_folder(run, shell, &options.run);
+    if (status == NT_OK) status = set_fields(run);
+    if (status != NT_OK) return status;
+    options.run.on_event = nt__terminal_event;
+    options.run.event_context = &shell->terminal;
+    return nt_run_new(run->experiment, run->fields, &options.run, &run->run);
+}
+
+nt_status nt__shell_new(nt__shell *shell, const nt__words *words) {
+    nt__shell_run *run = nt__alloc(1, sizeof *run);
+    if (!run) return NT_OUT_OF_MEMORY;
+    nt_status status =
+        NT__GROW(shell->runs, shell->run_count, shell->run_capacity) ? make(run, shell, words) : NT_OUT_OF_MEMORY;
+    if (status != NT_OK) {
+        free_run(run);
+        return status;
+    }
+    shell->runs[shell->run_count++] = shell->current = run;
+    shell->made++;
+    nt__terminal_line(&shell->terminal, "run %s is a new %s", run->name, run->experiment->name);
+    return NT_OK;
+}
