@@ -16,20 +16,19 @@
 /* ---- a copy ----------------------------------------------------------------------------------------------------- */
 
 /* Beside the object, where what it looks for relative to itself is found and code may be run; else among the temporary
- * files. -1 when neither can be written. */
-static int open_copy(const char *path, char **name) {
+ * files. The caller frees the name. */
+static nt_status open_copy(const char *path, char **name, int *file) {
     const char *temporary = getenv("TMPDIR");
     if (!temporary || !*temporary) temporary = P_tmpdir;
     for (int place = 0; place < 2; place++) {
         *name = place == 0 ? nt__sprintf("%s.XXXXXX", path) : nt__sprintf("%s/nitro-object-XXXXXX", temporary);
-        int file = *name ? mkostemp(*name, O_CLOEXEC) : -1;
-        if (file >= 0 || !*name) return file;
+        if (!*name) return NT_OUT_OF_MEMORY;
+        *file = mkostemp(*name, O_CLOEXEC);
+        if (*file >= 0) return NT_OK;
         nt__free(*name);
         *name = NULL;
     }
-    nt__fail(NT_IO, "'%s' cannot be copied: there is room for a file neither beside it nor in %s: %s", path, temporary,
-             strerror(errno));
-    return -1;
+    return nt__fail(NT_IO, "it cannot be copied, neither beside it nor into %s: %s", temporary, strerror(errno));
 }
 
 static nt_status write_all(int file, const char *name, const char *data, size_t length) {
@@ -43,20 +42,16 @@ static nt_status write_all(int file, const char *name, const char *data, size_t 
     return NT_OK;
 }
 
-/* Writes a copy of the object and gives its name, which the caller frees. */
+/* Writes a copy of the object and gives its name, which the caller frees, and removes the file. */
 static nt_status copy(const char *path, char **name) {
     char *data;
     size_t length;
+    int file = -1;
     nt_status status = nt__read_file(path, &data, &length);
     if (status != NT_OK) return status;
-    nt__fail_nothing();
-    int file = open_copy(path, name);
-    if (file < 0) {
-        nt__free(data);
-        return nt_error_status();
-    }
-    status = write_all(file, *name, data, length);
-    close(file);
+    status = open_copy(path, name, &file);
+    if (status == NT_OK) status = write_all(file, *name, data, length);
+    if (file >= 0) close(file);
     nt__free(data);
     return status;
 }
@@ -76,8 +71,9 @@ nt_status nt__object_load(const char *path) {
     char *name = NULL;
     nt_status status = nt__check_shared_object(path);
     if (status == NT_OK) status = copy(path, &name);
+    if (!name) return status;
     if (status == NT_OK) status = open_object(name);
-    if (name) unlink(name);
+    unlink(name);
     nt__free(name);
     return status;
 }

@@ -421,7 +421,8 @@ static shell start_at_terminal(const char *const *words) {
 
 static void a_terminal_has_a_prompt_and_watches(void **state) {
     (void)state;
-    bool edits = strcmp(getenv("NT_EDITING"), "1") == 0;
+    const char *editing = getenv("NT_EDITING");
+    bool edits = editing && strcmp(editing, "1") == 0;
     shell s = start_at_terminal((const char *const[]){"shell", "main.c", "helper.c", "--watch", NULL});
     if (!edits) read_until(&s, "built without libedit");
     read_until(&s, "nitro> ");
