@@ -27,7 +27,7 @@ enum {
     NO_ENGINE = NT__HELP,
     NO_BUILD = NT__DEVICES,
     NO_RUN = NT__HELP | NT__DEVICES,
-    NOT_SHELL = NT__TRAIN | NT__EVALUATE | NT__HELP | NT__DEVICES
+    NOT_SHELL = NT__TRAIN | NT__EVALUATE | NT__PREDICT | NT__HELP | NT__DEVICES
 };
 
 static const entry environment[] = {
