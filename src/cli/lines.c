@@ -13,12 +13,13 @@
 
 enum { PAUSE_MS = 200 };
 
+/* A signal that came with input, or with its end, is looked at first. */
 nt__line_result nt__input_wait(bool (*idle)(void *context), void *context) {
     for (;;) {
-        if (nt__end_requested()) return NT__LINE_NONE;
-        if (nt__interrupt_take()) return NT__LINE_INTERRUPTED;
         struct pollfd input = {.fd = STDIN_FILENO, .events = POLLIN};
         int ready = poll(&input, 1, PAUSE_MS);
+        if (nt__end_requested()) return NT__LINE_NONE;
+        if (nt__interrupt_take()) return NT__LINE_INTERRUPTED;
         if (ready > 0) return NT__LINE_READ;
         if (ready == 0 && idle) idle(context);
     }
