@@ -321,7 +321,7 @@ static nt_status find_compiled(build *b, char **path) {
 
 static nt_status load(const char *path) {
     nt__objects_touch(path);
-    return nt__object_load(path);
+    return nt__object_load(path, true);
 }
 
 static nt_status fail_to_load(const build *b) {

@@ -1,6 +1,7 @@
 /* Loading compiled experiments. The dynamic loader knows an object by its name and its file: asked for one that it has,
- * it gives the old code again and runs no constructor. So each load is of a copy that nothing else has, and the copy's
- * file is removed once it is mapped. Not here: compiling (cli), what the constructors of an object do (registry.c).
+ * it gives the old code again and runs no constructor. So a load is of a copy that nothing else has, and the copy's
+ * file is removed once it is mapped; only the first load of a file that is never written again needs none. Not here:
+ * compiling (cli), what the constructors of an object do (registry.c).
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -67,10 +68,18 @@ static nt_status open_object(const char *name) {
     return nt__fail(NT_INVALID, "%s", problem);
 }
 
-nt_status nt__object_load(const char *path) {
+static bool is_loaded(const char *path) {
+    void *handle = dlopen(path, RTLD_NOW | RTLD_NOLOAD);
+    if (handle) dlclose(handle); /* gives back this reference only */
+    return handle != NULL;
+}
+
+nt_status nt__object_load(const char *path, bool never_rewritten) {
     char *name = NULL;
     nt_status status = nt__check_shared_object(path);
-    if (status == NT_OK) status = copy(path, &name);
+    if (status != NT_OK) return status;
+    if (never_rewritten && !is_loaded(path)) return open_object(path);
+    status = copy(path, &name);
     if (!name) return status;
     if (status == NT_OK) status = open_object(name);
     unlink(name);
@@ -81,7 +90,7 @@ nt_status nt__object_load(const char *path) {
 nt_status nt_experiment_load(const char *path) {
     if (!nt__given(path, "nt_experiment_load", "path")) return NT_INVALID;
     uint64_t before = nt__experiment_generation();
-    nt_status status = nt__object_load(path);
+    nt_status status = nt__object_load(path, false);
     if (status != NT_OK) return nt__fail_in(status, "'%s' cannot be loaded", path);
     if (nt__experiment_generation() != before) return NT_OK;
     return nt__fail(NT_NOT_FOUND, "'%s' was loaded and has no experiment: define one with NT_DEFINE", path);
