@@ -218,6 +218,16 @@ nt_status nt__arguments_options(const nt__arguments *arguments, nt__command_opti
     return status;
 }
 
+nt_status nt__arguments_schedules(const nt__arguments *arguments, nt_schedules *out) {
+    nt_status status = NT_OK;
+    for (size_t i = 0; status == NT_OK && i < arguments->flag_count; i++) {
+        const nt__keyword *keyword = keyword_of(arguments->command, arguments->flags[i].name);
+        if (keyword && strcmp(keyword->field.name, "schedule") == 0)
+            status = nt__schedule_parse(arguments->flags[i].value, out);
+    }
+    return status == NT_OK ? out->status : status;
+}
+
 /* ---- fields ----------------------------------------------------------------------------------------------------- */
 
 /* Every name that would have been right, with dashes. */

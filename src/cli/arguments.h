@@ -4,6 +4,7 @@
 
 #include "cli/words.h"
 #include "nitro/run.h"
+#include "optim/optim.h"
 
 /* ---- commands and their flags ----------------------------------------------------------------------------------- */
 
@@ -25,6 +26,7 @@ typedef struct nt__command_options {
     nt_run_options run;
     const char *split, *weights; /* of an evaluation; weights of a prediction too */
     const char *input, *out;     /* of a prediction; `input` may be there several times, this is the last */
+    const char *schedule;        /* the last one; nt__arguments_schedules has all */
     const char *stats;           /* file for the counters */
     const char *experiment, *cflags, *ldflags; /* of the build */
     bool watch;                                /* of the shell */
@@ -74,6 +76,8 @@ nt_status nt__arguments_inherit(nt__arguments *to, const nt__arguments *from);
 
 /* Fills the options from the flags that are no fields. The others are left for nt__arguments_fields. */
 nt_status nt__arguments_options(const nt__arguments *arguments, nt__command_options *out);
+/* Adds every --schedule, in their order. None: nothing. */
+nt_status nt__arguments_schedules(const nt__arguments *arguments, nt_schedules *out);
 /* Sets fields from the other flags. A flag that is no field either is an error with the closest names; `experiment`
  * NULL: no flag is a field. */
 nt_status nt__arguments_fields(const nt__arguments *arguments, const nt_experiment *experiment, void *fields);

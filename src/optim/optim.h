@@ -101,10 +101,10 @@ void nt__clip_by_global_norm(nt_tensor *gradients, size_t count, double threshol
 /* ---- schedules -------------------------------------------------------------------------------------------------- */
 
 struct nt_schedules {
-    nt__arena arena; /* the names */
-    nt_named_schedule *items;
+    nt__arena arena;          /* the names */
+    nt_named_schedule *items; /* with an entry of no name behind the last; NULL when there is none */
     size_t count, capacity;
-    bool failed; /* memory was short */
+    nt_status status; /* of the first entry that could not be taken */
 };
 void nt__schedules_free(nt_schedules *schedules);
 /* Adds "NAME=cosine:1e-3:0". */

@@ -103,12 +103,18 @@ void nt__schedule_print(const nt_schedule *schedule, nt__text *out) {
 /* ---- a table of schedules --------------------------------------------------------------------------------------- */
 
 void nt_schedule_set(nt_schedules *schedules, const char *name, nt_schedule schedule) {
-    if (!nt__given(schedules, "nt_schedule_set", "schedules") || schedules->failed) return;
-    const char *copy = nt__arena_strdup(&schedules->arena, name ? name : "");
-    if (copy && NT__GROW(schedules->items, schedules->count, schedules->capacity))
-        schedules->items[schedules->count++] = (nt_named_schedule){copy, schedule};
-    else
-        schedules->failed = true;
+    if (!nt__given(schedules, "nt_schedule_set", "schedules") || schedules->status != NT_OK) return;
+    if (!nt__given(name, "nt_schedule_set", "name")) {
+        schedules->status = NT_INVALID;
+        return;
+    }
+    const char *copy = nt__arena_strdup(&schedules->arena, name);
+    if (!copy || !NT__GROW(schedules->items, schedules->count + 1, schedules->capacity)) {
+        schedules->status = NT_OUT_OF_MEMORY;
+        return;
+    }
+    schedules->items[schedules->count++] = (nt_named_schedule){copy, schedule};
+    schedules->items[schedules->count] = (nt_named_schedule){0};
 }
 
 void nt__schedules_free(nt_schedules *schedules) {
@@ -155,5 +161,5 @@ nt_status nt__schedule_parse(const char *text, nt_schedules *out) {
     if (!name) return NT_OUT_OF_MEMORY;
     nt_schedule_set(out, name, (nt_schedule){.kind = kind, .from = numbers[0], .to = numbers[1]});
     nt__free(name);
-    return out->failed ? NT_OUT_OF_MEMORY : NT_OK;
+    return out->status;
 }

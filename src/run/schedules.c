@@ -206,7 +206,9 @@ nt_status nt__schedules_bind(nt_run *run, const nt_named_schedule *option) {
     if (option) return bind_all(run, option, count_named(option));
     if (!run->experiment->hooks.schedules) return NT_OK;
     run->experiment->hooks.schedules(run->fields, &declared);
-    nt_status status = declared.failed ? NT_OUT_OF_MEMORY : bind_all(run, declared.items, declared.count);
+    nt_status status = declared.status;
+    status = status == NT_OK ? bind_all(run, declared.items, declared.count)
+                             : nt__fail_in(status, "schedules of %s", run->experiment->name);
     nt__schedules_free(&declared);
     return status;
 }

@@ -59,12 +59,17 @@ static const char *param_group(const Many *e, const char *path) {
 
 NT_DEFINE(Many, MANY, .build_data = build_data, .forward = forward, .loss = loss, .param_group = param_group);
 
-static nt_run *make(Many e) {
+static nt_run *make_with(Many e, int accum) {
     nt_run *run;
     nt_run_options options = quiet_options(NULL);
+    options.accum = (nt_maybe_int){true, accum};
     options.gradient_clip_norm = (nt_maybe_double){true, 1};
     assert_ok(nt_run_new(Many_experiment(), &e, &options, &run));
     return run;
+}
+
+static nt_run *make(Many e) {
+    return make_with(e, 1);
 }
 
 /* ---- the layout: L3 to L7 --------------------------------------------------------------------------------------- */
@@ -198,7 +203,7 @@ static void g_of_each_cross_the_boundary(void **state) {
     Many e = Many_defaults();
     e.arrays = 100;
     e.groups = 2;
-    nt_run *run = make(e);
+    nt_run *run = make_with(e, 2);
     assert_int_equal(count_role(run->gradient, NT__ROLE_PARAMETERS), 2);
     assert_int_equal(count_role(run->gradient, NT__ROLE_ACCUMULATOR), 2);
     assert_int_equal(count_role(run->optimizer, NT__ROLE_PARAMETERS), 2);

@@ -61,8 +61,10 @@ static nt_rule optimizer(const Names *e) {
     return nt_adam();
 }
 
+static bool forgets_the_name;
 static void schedules(const Names *e, nt_schedules *out) {
     (void)e;
+    if (forgets_the_name) nt_schedule_set(out, NULL, nt_schedule_constant(1));
     if (declared.kind) nt_schedule_set(out, "smoothing", declared);
 }
 
@@ -204,6 +206,10 @@ static void the_option_replaces_the_hook(void **state) {
     assert_fails(nt_run_new(Names_experiment(), &e, &options, &run), NT_INVALID,
                  "schedule 'smoothing' of the schedules hook: constant from nan");
     declared = (nt_schedule){0};
+    forgets_the_name = true;
+    assert_fails(nt_run_new(Names_experiment(), &e, &options, &run), NT_INVALID,
+                 "schedules of Names: nt_schedule_set: name is NULL");
+    forgets_the_name = false;
 }
 
 /* ---- values: S2 to S4, S17, P-45, B37, B39 ---------------------------------------------------------------------- */

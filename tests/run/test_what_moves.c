@@ -23,12 +23,12 @@
     FIELD(int, spare, 1, "that nothing reads")                  \
     FIELD(bool, wide_labels, false, "labels of i32 and not u8") \
     FIELD(bool, grouped, false, "the first layer is a group")   \
-    FIELD(bool, with_metrics, false, "metrics instead of val_loss")
+    FIELD(int, metrics_kind, 0, "0: val_loss; 1: a hook on host arrays; 2: traced hooks")
 NT_EXPERIMENT(Moves, MOVES)
 
 /* What stands for an edited source file. */
 static struct {
-    bool forward, loss, metrics, reads_more;
+    bool forward, loss, metrics, train_metrics, reads_more;
     const char *first;
     nt_rule rule;
 } edit;
@@ -73,6 +73,18 @@ static void metrics(const Moves *e, nt_metrics *out, const nt_array *logits, con
     nt_metric_accuracy(out, edit.metrics ? "right" : "accuracy", logits, nt_host_field(batch, "label"));
 }
 
+static void device_metrics(const Moves_view *e, nt_device_metrics *out, nt_tensor logits, nt_batch *batch) {
+    (void)e;
+    (void)batch;
+    nt_device_max(out, "largest", nt_reduce_max(edit.metrics ? nt_neg(logits) : logits));
+}
+
+static void train_metrics(const Moves_view *e, nt_device_metrics *out, nt_tensor logits, nt_batch *batch) {
+    (void)e;
+    (void)batch;
+    nt_device_value(out, "mean", nt_mean(edit.train_metrics ? nt_square(logits) : logits));
+}
+
 static nt_rule optimizer(const Moves *e) {
     (void)e;
     return edit.rule;
@@ -83,9 +95,13 @@ static const char *param_group(const Moves *e, const char *path) {
 }
 
 NT_DEFINE(Moves, MOVES, .build_data = build_data, .forward = forward, .loss = loss, .metrics = metrics,
-          .optimizer = optimizer, .param_group = param_group);
+          .device_metrics = device_metrics, .train_metrics = train_metrics, .optimizer = optimizer,
+          .param_group = param_group);
 
 /* ---- the table -------------------------------------------------------------------------------------------------- */
+
+/* Which hooks there are for metrics. */
+enum { VAL_LOSS, ON_HOST, TRACED };
 
 enum { NOTHING = 0, GRADIENT = 1, OPTIMIZER = 2, FORWARD = 4, METRICS = 8 };
 
@@ -163,6 +179,10 @@ static void edited_metrics(variant *v) {
     (void)v;
     edit.metrics = true;
 }
+static void edited_train_metrics(variant *v) {
+    (void)v;
+    edit.train_metrics = true;
+}
 static void other_rule(variant *v) {
     (void)v;
     edit.rule = nt_adam();
@@ -193,43 +213,45 @@ static const struct {
     const char *name;
     void (*change)(variant *v);
     unsigned moves;
-    bool with_metrics;
+    int metrics_kind; /* of both sides */
 } rows[] = {
-    {"nothing", nothing, NOTHING, false},
-    {"Device value", device_value, NOTHING, false},
-    {"Host value", host_value, NOTHING, false},
-    {"seed", seed, NOTHING, false},
-    {"run_dir", run_dir, NOTHING, false},
-    {"max_epochs", max_epochs, NOTHING, false},
-    {"max_steps", max_steps, NOTHING, false},
-    {"learning rate", rate, NOTHING, false},
-    {"constants for a field and the rate", constants, NOTHING, false},
-    {"schedules for a field and the rate", schedules, NOTHING, false},
-    {"GraphConst value of all but the outputs", graph_const, GRADIENT | OPTIMIZER | FORWARD, false},
-    {"GraphConst value of forward", graph_const_of_forward, GRADIENT | FORWARD, false},
-    {"GraphConst value of loss", graph_const_of_loss, GRADIENT | METRICS, false},
-    {"accum", accum, GRADIENT, false},
-    {"clip threshold", clip, OPTIMIZER, false},
-    {"clip threshold 0", clip_of_0, NOTHING, false},
-    {"forward", edited_forward, GRADIENT | FORWARD, false},
-    {"loss", edited_loss, GRADIENT | METRICS, false},
-    {"metrics on the host", edited_metrics, NOTHING, true},
-    {"another rule", other_rule, OPTIMIZER, false},
-    {"a rule's constant", other_constant, OPTIMIZER, false},
-    {"batch width", batch_width, GRADIENT | FORWARD | METRICS, false},
-    {"element type of a field that loss reads", label_type, GRADIENT | METRICS, false},
-    {"list of the fields that loss reads", field_list, GRADIENT | METRICS, false},
-    {"path of a leaf", leaf_path, NOTHING, false},
-    {"grouping", grouping, GRADIENT | OPTIMIZER | FORWARD, false},
+    {"nothing", nothing, NOTHING, VAL_LOSS},
+    {"Device value", device_value, NOTHING, VAL_LOSS},
+    {"Host value", host_value, NOTHING, VAL_LOSS},
+    {"seed", seed, NOTHING, VAL_LOSS},
+    {"run_dir", run_dir, NOTHING, VAL_LOSS},
+    {"max_epochs", max_epochs, NOTHING, VAL_LOSS},
+    {"max_steps", max_steps, NOTHING, VAL_LOSS},
+    {"learning rate", rate, NOTHING, VAL_LOSS},
+    {"constants for a field and the rate", constants, NOTHING, VAL_LOSS},
+    {"schedules for a field and the rate", schedules, NOTHING, VAL_LOSS},
+    {"GraphConst value of all but the outputs", graph_const, GRADIENT | OPTIMIZER | FORWARD, VAL_LOSS},
+    {"GraphConst value of forward", graph_const_of_forward, GRADIENT | FORWARD, VAL_LOSS},
+    {"GraphConst value of loss", graph_const_of_loss, GRADIENT | METRICS, VAL_LOSS},
+    {"accum", accum, GRADIENT, VAL_LOSS},
+    {"clip threshold", clip, OPTIMIZER, VAL_LOSS},
+    {"clip threshold 0", clip_of_0, NOTHING, VAL_LOSS},
+    {"forward", edited_forward, GRADIENT | FORWARD, VAL_LOSS},
+    {"loss", edited_loss, GRADIENT | METRICS, VAL_LOSS},
+    {"metrics on the host", edited_metrics, NOTHING, ON_HOST},
+    {"metrics on the device", edited_metrics, METRICS, TRACED},
+    {"train_metrics on the device", edited_train_metrics, GRADIENT, TRACED},
+    {"another rule", other_rule, OPTIMIZER, VAL_LOSS},
+    {"a rule's constant", other_constant, OPTIMIZER, VAL_LOSS},
+    {"batch width", batch_width, GRADIENT | FORWARD | METRICS, VAL_LOSS},
+    {"element type of a field that loss reads", label_type, GRADIENT | METRICS, VAL_LOSS},
+    {"list of the fields that loss reads", field_list, GRADIENT | METRICS, VAL_LOSS},
+    {"path of a leaf", leaf_path, NOTHING, VAL_LOSS},
+    {"grouping", grouping, GRADIENT | OPTIMIZER | FORWARD, VAL_LOSS},
 };
 
 /* ---- comparing -------------------------------------------------------------------------------------------------- */
 
-static variant base(bool with_metrics) {
+static variant base(int metrics_kind) {
     memset(&edit, 0, sizeof edit);
     edit.first = "hidden";
     variant v = {.e = Moves_defaults(), .options = quiet_options(NULL)};
-    v.e.with_metrics = with_metrics;
+    v.e.metrics_kind = metrics_kind;
     return v;
 }
 
@@ -237,7 +259,11 @@ static nt_run *make(const variant *v) {
     static nt_experiment experiment;
     nt_run *run;
     experiment = *Moves_experiment();
-    if (!v->e.with_metrics) experiment.hooks.metrics = NULL;
+    if (v->e.metrics_kind != ON_HOST) experiment.hooks.metrics = NULL;
+    if (v->e.metrics_kind != TRACED) {
+        experiment.hooks.device_metrics = NULL;
+        experiment.hooks.train_metrics = NULL;
+    }
     assert_ok(nt_run_new(&experiment, &v->e, &v->options, &run));
     return run;
 }
@@ -274,10 +300,10 @@ static uint64_t programs(const nt_run *run, unsigned moves) {
 }
 
 static void check_row(size_t index) {
-    variant v = base(rows[index].with_metrics);
+    variant v = base(rows[index].metrics_kind);
     nt_cache_reset();
     nt_run *before = make(&v);
-    assert_int_equal(before->metrics_count, rows[index].with_metrics ? 0 : 2);
+    assert_int_equal(before->metrics_count, rows[index].metrics_kind == ON_HOST ? 0 : 2);
     assert_int_equal(misses_of(before), 3 + before->metrics_count);
     rows[index].change(&v);
     nt_run *after = make(&v);
