@@ -9,19 +9,45 @@ static uint32_t rotate(uint32_t x, int by) {
     return x << by | x >> (32 - by);
 }
 
+static inline void mix(uint32_t x[2], int by) {
+    x[0] += x[1];
+    x[1] = rotate(x[1], by) ^ x[0];
+}
+
+static inline void even_rounds(uint32_t x[2]) {
+    mix(x, 13);
+    mix(x, 15);
+    mix(x, 26);
+    mix(x, 6);
+}
+
+static inline void odd_rounds(uint32_t x[2]) {
+    mix(x, 17);
+    mix(x, 29);
+    mix(x, 16);
+    mix(x, 24);
+}
+
+static inline void add_key(uint32_t x[2], uint32_t first, uint32_t second, uint32_t group) {
+    x[0] += first;
+    x[1] += second + group;
+}
+
+/* Written out: a loop over the rotations takes twice as long, and a large model draws millions. */
 nt__key nt__threefry(nt__key key, uint32_t counter_high, uint32_t counter_low) {
-    static const int rotations[2][4] = {{13, 15, 26, 6}, {17, 29, 16, 24}};
-    const uint32_t schedule[3] = {key.high, key.low, key.high ^ key.low ^ 0x1BD11BDA};
-    uint32_t x0 = counter_high + schedule[0], x1 = counter_low + schedule[1];
-    for (uint32_t group = 0; group < 5; group++) {
-        for (int round = 0; round < 4; round++) {
-            x0 += x1;
-            x1 = rotate(x1, rotations[group % 2][round]) ^ x0;
-        }
-        x0 += schedule[(group + 1) % 3];
-        x1 += schedule[(group + 2) % 3] + group + 1;
-    }
-    return (nt__key){x0, x1};
+    const uint32_t k0 = key.high, k1 = key.low, k2 = k0 ^ k1 ^ 0x1BD11BDA;
+    uint32_t x[2] = {counter_high + k0, counter_low + k1};
+    even_rounds(x);
+    add_key(x, k1, k2, 1);
+    odd_rounds(x);
+    add_key(x, k2, k0, 2);
+    even_rounds(x);
+    add_key(x, k0, k1, 3);
+    odd_rounds(x);
+    add_key(x, k1, k2, 4);
+    even_rounds(x);
+    add_key(x, k2, k0, 5);
+    return (nt__key){x[0], x[1]};
 }
 
 nt__key nt__key_of_seed(uint64_t seed) {

@@ -165,6 +165,23 @@ static void keywords_set_options(void **state) {
     assert_true(options.run.quiet);
 }
 
+static void schedules_add_up(void **state) {
+    (void)state;
+    nt_schedules schedules = {0};
+    reads("--schedule=learning_rate=cosine:1e-3:0", "--schedule", "smoothing=linear:0.1:0", "--trace-transfers");
+    assert_true(options.run.trace_transfers);
+    assert_int_equal(nt__arguments_schedules(&arguments, &schedules), NT_OK);
+    assert_int_equal(schedules.count, 2);
+    assert_string_equal(schedules.items[0].name, "learning_rate");
+    assert_string_equal(schedules.items[1].name, "smoothing");
+    assert_null(schedules.items[2].name);
+    nt__schedules_free(&schedules);
+    reads("--schedule=learning_rate");
+    assert_int_equal(nt__arguments_schedules(&arguments, &schedules), NT_INVALID);
+    assert_non_null(strstr(nt_error_message(), "'learning_rate' is no schedule: write NAME=KIND:NUMBERS"));
+    nt__schedules_free(&schedules);
+}
+
 static void a_keyword_goes_before_a_field_of_its_name(void **state) {
     (void)state;
     reads("--max-epochs=3");
@@ -233,6 +250,7 @@ int main(void) {
         cmocka_unit_test(wrong_values_are_refused),
         cmocka_unit_test(unknown_names_are_refused_with_the_closest),
         cmocka_unit_test(keywords_set_options),
+        cmocka_unit_test(schedules_add_up),
         cmocka_unit_test(a_keyword_goes_before_a_field_of_its_name),
         cmocka_unit_test(a_keyword_of_another_command_leaves_its_name_to_fields),
         cmocka_unit_test(help_never_takes_a_value),

@@ -195,6 +195,7 @@ static void values_of_the_wrong_type_are_refused(void **state) {
     misuse(nitro("train", file, "--no-shuffle=1"), "--no-shuffle takes no value, and '1' was given");
     misuse(nitro("train", file, "--max-epochs=1.5"), "max_epochs (int64_t): '1.5' is not a whole number");
     misuse(nitro("train", file, "--learning-rate=fast"), "learning_rate (double): 'fast' is not a number");
+    misuse(nitro("train", file, "--schedule=smoothing=fast"), "'smoothing=fast' is no schedule");
 }
 
 static void one_experiment_has_to_be_chosen(void **state) {

@@ -140,6 +140,21 @@ static void max_steps_and_run_dir(void **state) {
     nt__free(err);
 }
 
+/* P-44, on the example itself. */
+static void schedules_and_transfers(void **state) {
+    (void)state;
+    run("train", example, "--max-steps=3", "--run-dir", "scheduled", "--trace-transfers",
+        "--schedule=learning_rate=cosine:1e-3:0", "--schedule", "smoothing=linear:0.1:0");
+    char *err = contents("err");
+    assert_non_null(strstr(err, "rate cosine(0.001 0)"));
+    assert_non_null(strstr(err, "transfers of the setup: up: device field smoothing 4 B, parameters"));
+    assert_non_null(strstr(err,
+                           "transfers of step 2: up: batch batch.image 100352 B, batch batch.label 128 B, device field "
+                           "smoothing 4 B, rate learning_rate.default 4 B; down: output loss 4 B\n"));
+    assert_null(strstr(err, "transfers of step 4"));
+    nt__free(err);
+}
+
 static bool has_trained(void) {
     char *text;
     size_t length;
@@ -217,8 +232,11 @@ static int set_up(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_example_reaches_its_accuracy),    cmocka_unit_test(max_steps_and_run_dir),
-        cmocka_unit_test(one_interrupt_ends_at_the_next_step), cmocka_unit_test(a_closed_pipe_does_not_end_the_run),
+        cmocka_unit_test(the_example_reaches_its_accuracy),
+        cmocka_unit_test(max_steps_and_run_dir),
+        cmocka_unit_test(schedules_and_transfers),
+        cmocka_unit_test(one_interrupt_ends_at_the_next_step),
+        cmocka_unit_test(a_closed_pipe_does_not_end_the_run),
         cmocka_unit_test(a_save_that_fails_changes_nothing),
     };
     return cmocka_run_group_tests(tests, set_up, scratch_remove);
