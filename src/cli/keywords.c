@@ -37,7 +37,7 @@ static const nt__keyword keywords[] = {
     NUMBER(true, accum, INT64, "1", "micro-batches in an optimizer step"),
     NUMBER(true, gradient_clip_norm, DOUBLE, "no clipping", "largest norm of all gradients together"),
     NUMBER(false, learning_rate, DOUBLE, "the learning_rate hook, else 0.001", "step size of the optimizer"),
-    FLAG(RUN, RUNS, "schedule", schedule, STRING, "the schedules hook",
+    FLAG(RUN, MAKES, "schedule", schedule, STRING, "the schedules hook",
          "NAME=cosine:FROM:TO, =linear:FROM:TO or =constant:VALUE over the steps; for each value once"),
     FLAG(RUN, NT__EVALUATE, "split", split, STRING, "test", "the data to evaluate"),
     FLAG(RUN, NT__EVALUATE | NT__PREDICT, "weights", weights, STRING, "<run_dir>/parameters.safetensors",

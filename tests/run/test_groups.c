@@ -265,6 +265,67 @@ static void a_ratio_of_0_trains_nothing(void **state) {
     nt_run_free(run);
 }
 
+/* ---- clipping with accumulation: P-21, B43 ---------------------------------------------------------------------- */
+
+#define SLOPES(FIELD, DEVICE, GRAPH_CONST) FIELD(int, unused, 0, "none")
+NT_EXPERIMENT(Slopes, SLOPES)
+
+/* One row a micro-batch: the gradients are [2, 0] and [0, 2]. */
+static nt_status slopes_data(const Slopes *e, nt_data *data) {
+    static const float rows[] = {2, 0, 0, 2};
+    (void)e;
+    nt_split(data, "train", .batch = 1);
+    return nt_split_field(data, "train", "x", nt_array_from(NT_F32, nt_dims(2, 2), rows));
+}
+
+static nt_tensor slopes_forward(const Slopes_view *e, nt_model *m, nt_batch *batch) {
+    (void)e;
+    nt_tensor x = nt_field(batch, "x");
+    nt_tensor a = nt_mul(nt_slice(x, nt_dims(0, 0), nt_dims(1, 1)), nt_reshape(nt_parameter(m, "a", nt_dims(1)), 1, 1));
+    return nt_add(
+        a, nt_mul(nt_slice(x, nt_dims(0, 1), nt_dims(1, 2)), nt_reshape(nt_parameter(m, "b", nt_dims(1)), 1, 1)));
+}
+
+static nt_tensor slopes_loss(const Slopes_view *e, nt_tensor outputs, nt_batch *batch) {
+    (void)e;
+    (void)batch;
+    return nt_mean(outputs);
+}
+
+static nt_rule slopes_rule(const Slopes *e) {
+    (void)e;
+    return nt_sgd();
+}
+
+/* Each parameter is a group of its own. */
+static const char *slopes_group(const Slopes *e, const char *path) {
+    (void)e;
+    return path;
+}
+
+NT_DEFINE(Slopes, SLOPES, .build_data = slopes_data, .forward = slopes_forward, .loss = slopes_loss,
+          .optimizer = slopes_rule, .param_group = slopes_group);
+
+/* The mean gradient [1, 1] is clipped to norm 1 over both groups; micro-batch by micro-batch it would be [0.5, 0.5]. */
+static void the_mean_is_clipped_over_all_groups(void **state) {
+    (void)state;
+    nt_run *run;
+    nt_run_options options = quiet_options(NULL);
+    options.accum = (nt_maybe_int){true, 2};
+    options.gradient_clip_norm = (nt_maybe_double){true, 1};
+    options.learning_rate = (nt_maybe_double){true, 1};
+    assert_ok(nt_run_new(Slopes_experiment(), NULL, &options, &run));
+    assert_int_equal(run->layout.group_count, 2);
+    assert_ok(nt_train(run));
+    static const char *const paths[] = {"a", "b"};
+    for (int i = 0; i < 2; i++) {
+        nt_array *value = nt_run_parameter(run, paths[i]);
+        assert_true(fabs(nt_array_get(value, 0) + sqrt(0.5)) < 1e-6);
+        nt_array_free(value);
+    }
+    nt_run_free(run);
+}
+
 /* Saving and loading go by path: the file of one grouping fits another. */
 static void a_file_fits_any_grouping(void **state) {
     (void)state;
@@ -293,6 +354,7 @@ int main(void) {
         cmocka_unit_test(g_of_each_cross_the_boundary),
         cmocka_unit_test(groups_do_not_change_the_numbers),
         cmocka_unit_test(a_ratio_of_0_trains_nothing),
+        cmocka_unit_test(the_mean_is_clipped_over_all_groups),
         cmocka_unit_test_setup_teardown(a_file_fits_any_grouping, scratch_make, scratch_remove),
     };
     return cmocka_run_group_tests_name("groups", tests, NULL, shut_down);
