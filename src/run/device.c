@@ -57,7 +57,7 @@ nt_status nt__slot_write(nt_run *run, nt__purpose purpose, const char *name, nt_
 }
 
 /* A rate that is finite as a double may be 0 or infinite in the parameters' type. A 0 that was asked for is right. */
-static nt_status rate_element(const nt__group *group, double rate, double *element) {
+static nt_status rate_element(const nt__group *group, double rate, uint64_t *element) {
     *element = 0;
     nt__element_set(group->dtype, element, rate);
     double value = nt__element_get(group->dtype, element);
@@ -69,11 +69,12 @@ static nt_status rate_element(const nt__group *group, double rate, double *eleme
 nt_status nt__rate_write(nt_run *run, size_t g, double base) {
     const nt__group *group = &run->layout.groups[g];
     nt__rate *rate = &run->rates[g];
-    double value = base * rate->ratio, element;
+    double value = base * rate->ratio;
+    uint64_t element;
     nt_status status = rate_element(group, value, &element);
     if (status != NT_OK) return status;
     rate->value = value;
-    if (rate->buffer.state == NT__BUFFER_ALIVE && memcmp(&rate->element, &element, sizeof element) == 0) return NT_OK;
+    if (rate->buffer.state == NT__BUFFER_ALIVE && rate->element == element) return NT_OK;
     nt__type scalar = {group->dtype, {0}};
     status = nt__slot_write(run, NT__RATE, rate->name, scalar, &element, &rate->buffer, &rate->former);
     if (status == NT_OK) rate->element = element;

@@ -110,7 +110,8 @@ typedef struct nt__binding {
 typedef struct nt__rate {
     const nt__binding *binding; /* NULL: the base rate at all steps */
     double ratio;               /* to the base rate */
-    double value, element;      /* the rate, and the bits of its element that are on the device */
+    double value;               /* the rate */
+    uint64_t element;           /* the bits of it that are on the device, in the group's type */
     const char *name;
     nt__buffer buffer, former;
 } nt__rate;

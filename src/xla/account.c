@@ -52,25 +52,25 @@ void nt__account_moved(nt__purpose from, nt__purpose to, size_t bytes) {
 static _Thread_local struct {
     nt__transfer_watcher call;
     void *context;
-} watcher;
+} watching;
 
-void nt__transfers_watch(nt__transfer_watcher call, void *context) {
-    watcher.call = call;
-    watcher.context = context;
+void nt__transfers_watch(nt__transfer_watcher watcher, void *context) {
+    watching.call = watcher;
+    watching.context = context;
 }
 
 void nt__account_upload(nt__purpose purpose, const char *name, size_t bytes) {
     pthread_mutex_lock(&lock);
     transfer(&counts.uploads[purpose], bytes);
     pthread_mutex_unlock(&lock);
-    if (watcher.call) watcher.call(true, purpose, name, bytes, watcher.context);
+    if (watching.call) watching.call(true, purpose, name, bytes, watching.context);
 }
 
 void nt__account_download(nt__purpose purpose, const char *name, size_t bytes) {
     pthread_mutex_lock(&lock);
     transfer(&counts.downloads[purpose], bytes);
     pthread_mutex_unlock(&lock);
-    if (watcher.call) watcher.call(false, purpose, name, bytes, watcher.context);
+    if (watching.call) watching.call(false, purpose, name, bytes, watching.context);
 }
 
 void nt__account_compile(size_t code_bytes) {

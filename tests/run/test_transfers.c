@@ -96,7 +96,7 @@ static void the_setup_uploads_each_thing_once(void **state) {
 /* P-44: with accum 8 as with accum 1, batches and their losses aside. */
 static void assert_epoch(int accum, const nt_named_schedule *schedules, uint64_t fields, uint64_t rates) {
     Toy e = toy_of(accum);
-    uint64_t batches = (uint64_t)(STEPS * accum);
+    uint64_t batches = STEPS * (uint64_t)accum;
     nt_run *run = make(&e, options_of(accum, schedules));
     start();
     assert_ok(nt_train(run));
