@@ -127,5 +127,9 @@ nt_status nt__keep_previous(const char *path);
 nt_status nt__make_folder(const char *path);
 /* Whether dlopen can map the file: a whole ELF shared object for this machine. The message does not name the file. */
 nt_status nt__check_shared_object(const char *path);
+/* The same for a folder that only this user may enter. One that is there already must be private. */
+nt_status nt__make_private_folder(const char *path);
+/* NT_INVALID unless this user owns the folder and nobody else may write into it. */
+nt_status nt__check_private_folder(const char *path);
 
 #endif

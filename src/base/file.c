@@ -199,8 +199,8 @@ bool nt__is_folder(const char *path) {
 }
 
 /* Another process may make the same folder at the same time: what counts is that it is there afterwards. */
-static nt_status make_one_folder(const char *path) {
-    if (mkdir(path, 0777) == 0) return NT_OK;
+static nt_status make_one_folder(const char *path, mode_t mode) {
+    if (mkdir(path, mode) == 0) return NT_OK;
     int error = errno;
     if (nt__is_folder(path)) return NT_OK;
     if (error == EEXIST)
@@ -210,19 +210,40 @@ static nt_status make_one_folder(const char *path) {
     return fail_from_errno("make the folder", path);
 }
 
-nt_status nt__make_folder(const char *path) {
+static nt_status make_folders(const char *path, mode_t mode) {
     char *part = nt__strdup(path);
     if (!part) return NT_OUT_OF_MEMORY;
     nt_status status = NT_OK;
     for (char *at = part; *at && status == NT_OK; at++) {
         if (*at != '/' || at == part) continue;
         *at = 0;
-        status = make_one_folder(part);
+        status = make_one_folder(part, 0777);
         *at = '/';
     }
-    if (status == NT_OK) status = make_one_folder(part);
+    if (status == NT_OK) status = make_one_folder(part, mode);
     nt__free(part);
     return status;
+}
+
+nt_status nt__make_folder(const char *path) {
+    return make_folders(path, 0777);
+}
+
+nt_status nt__make_private_folder(const char *path) {
+    nt_status status = make_folders(path, 0700);
+    return status == NT_OK ? nt__check_private_folder(path) : status;
+}
+
+nt_status nt__check_private_folder(const char *path) {
+    struct stat info;
+    if (stat(path, &info) != 0) return fail_from_errno("look at", path);
+    if (info.st_uid != geteuid())
+        return nt__fail(NT_INVALID, "the folder '%s' belongs to user %ld and this is user %ld: name another one", path,
+                        (long)info.st_uid, (long)geteuid());
+    if (info.st_mode & (S_IWGRP | S_IWOTH))
+        return nt__fail(NT_INVALID, "others may write into the folder '%s' (mode %03o): chmod go-w '%s'", path,
+                        (unsigned)info.st_mode & 0777, path);
+    return NT_OK;
 }
 
 nt_status nt__lock_folder(const char *path, int *descriptor) {

@@ -22,10 +22,12 @@
 
 /* ---- the folder ------------------------------------------------------------------------------------------------- */
 
-/* Takes the folder below an absolute path in the environment when it can be used; out->folder stays NULL when not. */
+/* Takes the folder below a path in the environment when it can be used; out->folder stays NULL when not. Only nitro's
+ * own variable may hold a relative path: the others must not, by their specifications. */
 static nt_status try_below(nt__objects *out, const char *variable, const char *below) {
     const char *base = getenv(variable);
-    if (!base || base[0] != '/') return NT_OK;
+    bool is_own = strcmp(variable, "NITRO_CACHE_DIR") == 0;
+    if (!base || !*base || (base[0] != '/' && !is_own)) return NT_OK;
     char *folder = nt__sprintf("%s/%s", base, below);
     nt_status status = folder ? nt__make_folder(folder) : NT_OUT_OF_MEMORY;
     if (status == NT_OK && access(folder, R_OK | W_OK | X_OK) == 0)
@@ -50,7 +52,8 @@ static nt_status open_temporary(nt__objects *out) {
 
 nt_status nt__objects_open(nt__objects *out) {
     *out = (nt__objects){0};
-    nt_status status = try_below(out, "XDG_CACHE_HOME", "nitro/experiments");
+    nt_status status = try_below(out, "NITRO_CACHE_DIR", "experiments");
+    if (status == NT_OK && !out->folder) status = try_below(out, "XDG_CACHE_HOME", "nitro/experiments");
     if (status == NT_OK && !out->folder) status = try_below(out, "HOME", ".cache/nitro/experiments");
     return status == NT_OK && !out->folder ? open_temporary(out) : status;
 }

@@ -10,7 +10,7 @@ typedef struct nt__objects {
     bool temporary; /* no folder of the user's could be had; this one goes away when it is closed */
 } nt__objects;
 
-/* $XDG_CACHE_HOME/nitro/experiments, else ~/.cache/nitro/experiments, else a new temporary folder. */
+/* $NITRO_CACHE_DIR/experiments, else $XDG_CACHE_HOME/nitro/experiments, else ~/.cache/nitro/experiments, else a new temporary folder. */
 nt_status nt__objects_open(nt__objects *out);
 void nt__objects_close(nt__objects *objects);
 

@@ -1,19 +1,25 @@
-/* The process's cache of compiled programs, its counters, and the report of each compile. */
+/* The process's cache of compiled programs, its limit, its counters, and the report of each compile. */
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "program/program_internal.h"
+#include "program/store.h"
+
+enum { USUAL_LIMIT = 256 };
 
 static struct {
     pthread_mutex_t lock;
     nt__entry **entries;
     size_t count, capacity;
+    size_t limit; /* of entries that no program holds */
+    uint64_t clock;
+    bool told_of_limit;
     nt_cache_report_t **reports; /* in the arena: a report keeps its address */
     size_t report_count, report_capacity;
     nt__arena arena; /* texts of the reports */
     nt_cache_stats_t stats;
-} cache = {.lock = PTHREAD_MUTEX_INITIALIZER};
+} cache = {.lock = PTHREAD_MUTEX_INITIALIZER, .limit = USUAL_LIMIT};
 
 /* ---- entries ---------------------------------------------------------------------------------------------------- */
 
@@ -29,60 +35,154 @@ static void release(nt__entry *entry) {
     nt__free(entry);
 }
 
-/* ---- a miss ----------------------------------------------------------------------------------------------------- */
+/* ---- the limit -------------------------------------------------------------------------------------------------- */
 
-static nt_status compile_entry(const nt__program *program, nt__entry **out) {
-    char name[160];
-    snprintf(name, sizeof name, "%s of %s", program->role, program->experiment);
-    nt__signature signature = {program->arguments, program->printed.argument_count, program->results,
-                               program->result_count};
-    nt__entry *entry = nt__alloc(1, sizeof *entry);
-    if (!entry) return NT_OUT_OF_MEMORY;
-    nt_status status =
-        nt__executable_compile(program->engine, name, program->printed.text.data, program->printed.text.length,
-                               &signature, program->options, program->options_length, &entry->executable);
-    if (status != NT_OK) {
-        nt__free(entry);
-        return nt__program_explain(program, status);
-    }
-    entry->key = program->key;
-    entry->references = 1;
-    *out = entry;
-    return NT_OK;
+static bool is_unheld(const nt__entry *entry) {
+    return entry->references == 1;
 }
 
-/* Everything about a miss that can fail. What moved comes last, because finding it remembers the program. */
-static bool make_report(const nt__program *program, double seconds, nt_cache_report_t **out, char **notice) {
+/* The entry that was used longest ago of those that no program holds. */
+static size_t oldest_unheld(size_t *unheld) {
+    size_t oldest = cache.count;
+    *unheld = 0;
+    for (size_t i = 0; i < cache.count; i++) {
+        if (!is_unheld(cache.entries[i])) continue;
+        ++*unheld;
+        if (oldest == cache.count || cache.entries[i]->used < cache.entries[oldest]->used) oldest = i;
+    }
+    return oldest;
+}
+
+static void tell_of_limit(const nt__entry *entry, nt__text *notices) {
+    const nt_cache_report_t *report = entry->report;
+    if (cache.told_of_limit || !notices) return;
+    cache.told_of_limit = true;
+    nt__text_add(notices,
+                 "%zu compiled programs are held that no run uses, as many as the limit: those used longest ago "
+                 "are dropped, first %s of %s (%s)\n",
+                 cache.limit, report ? report->program : "one", report ? report->experiment : "the disk's",
+                 report ? report->moved : "it was loaded");
+}
+
+static void drop(size_t index) {
+    nt__entry *entry = cache.entries[index];
+    if (entry->report) entry->report->dropped = true;
+    cache.count--;
+    for (size_t i = index; i < cache.count; i++) cache.entries[i] = cache.entries[i + 1];
+    cache.stats.dropped++;
+    release(entry);
+}
+
+/* `notices` NULL: nobody is told. */
+static void keep_within_limit(nt__text *notices) {
+    size_t unheld, oldest;
+    while (oldest = oldest_unheld(&unheld), unheld > cache.limit) {
+        tell_of_limit(cache.entries[oldest], notices);
+        drop(oldest);
+    }
+}
+
+void nt_cache_set_limit(size_t programs) {
+    pthread_mutex_lock(&cache.lock);
+    cache.limit = programs;
+    keep_within_limit(NULL);
+    pthread_mutex_unlock(&cache.lock);
+}
+
+/* ---- a compile -------------------------------------------------------------------------------------------------- */
+
+static nt_status compile_program(const nt__program *program, nt__executable **out) {
+    char name[160];
+    snprintf(name, sizeof name, "%s of %s", program->role, program->experiment);
+    nt__signature signature = nt__program_signature(program);
+    nt_status status =
+        nt__executable_compile(program->engine, name, program->printed.text.data, program->printed.text.length,
+                               &signature, program->options, program->options_length, out);
+    return status == NT_OK ? NT_OK : nt__program_explain(program, status);
+}
+
+static void add_notice(const nt_cache_report_t *report, nt__text *notices) {
+    const char *between = *report->disk ? "; on disk: " : "";
+    nt__text_add(notices, "compiled %s of %s in %.2f s (%s%s%s); %llu programs, %.2f s in all\n", report->program,
+                 report->experiment, report->seconds, report->moved, between, report->disk,
+                 (unsigned long long)cache.stats.misses + 1, cache.stats.compile_seconds + report->seconds);
+}
+
+/* What can fail of a report. What moved comes last, because finding it remembers the program. */
+static bool make_report(const nt__program *program, double seconds, const nt__store_result *looked,
+                        nt_cache_report_t **out) {
     nt_cache_report_t *report;
     if (!(report = *out = nt__arena_alloc(&cache.arena, 1, sizeof *report))) return false;
     *report = (nt_cache_report_t){.program = nt__arena_strdup(&cache.arena, program->role),
                                   .experiment = nt__arena_strdup(&cache.arena, program->experiment),
+                                  .disk = nt__arena_strdup(&cache.arena, looked->refused ? looked->why : ""),
                                   .seconds = seconds};
-    if (!report->program || !report->experiment || !NT__GROW(cache.entries, cache.count, cache.capacity) ||
+    if (!report->program || !report->experiment || !report->disk ||
         !NT__GROW(cache.reports, cache.report_count, cache.report_capacity))
         return false;
     report->moved = nt__describe_move(program, &cache.arena);
-    if (report->moved && !program->quiet)
-        *notice = nt__sprintf("compiled %s of %s in %.2f s (%s); %llu programs, %.2f s in all", report->program,
-                              report->experiment, seconds, report->moved, (unsigned long long)cache.stats.misses + 1,
-                              cache.stats.compile_seconds + seconds);
-    return report->moved && (program->quiet || *notice);
+    return report->moved != NULL;
 }
 
-/* Compiles and counts, or does neither. *notice: a line for a person, or NULL. */
-static nt_status miss(const nt__program *program, nt__entry **out, char **notice) {
-    nt_cache_report_t *report;
+/* Compiles, keeps the program on disk and makes the report, or counts nothing. */
+static nt_status compile(const nt__program *program, const nt__store_result *looked, nt__entry *entry,
+                         nt__text *notices) {
     double start = nt__seconds();
-    nt_status status = compile_entry(program, out);
+    nt_status status = compile_program(program, &entry->executable);
     if (status != NT_OK) return status;
-    if (!make_report(program, nt__seconds() - start, &report, notice)) {
-        release(*out);
+    double seconds = nt__seconds() - start;
+    status = nt__store_recall(program);
+    if (status == NT_OK) status = nt__store_keep(program, entry->executable, seconds, notices);
+    if (status == NT_OK && !make_report(program, seconds, looked, &entry->report)) status = NT_OUT_OF_MEMORY;
+    if (status == NT_OK && !program->quiet) add_notice(entry->report, notices);
+    if (notices->failed) status = NT_OUT_OF_MEMORY;
+    if (status != NT_OK) return status;
+    cache.reports[cache.report_count++] = entry->report;
+    cache.stats.misses++;
+    cache.stats.compile_seconds += seconds;
+    return NT_OK;
+}
+
+/* ---- a miss ----------------------------------------------------------------------------------------------------- */
+
+static nt_status load(const nt__program *program) {
+    if (!nt__describe_remember(program)) return NT_OUT_OF_MEMORY;
+    cache.stats.disk_hits++;
+    return NT_OK;
+}
+
+/* Fills an entry from the disk or by compiling. */
+static nt_status fill_entry(const nt__program *program, nt__entry *entry, nt__text *notices) {
+    nt__store_result looked;
+    double start = nt__seconds();
+    nt_status status = nt__store_find(program, &looked, notices);
+    if (status != NT_OK) return status;
+    entry->executable = looked.executable;
+    if (looked.executable) {
+        status = load(program);
+        if (status == NT_OK) cache.stats.load_seconds += nt__seconds() - start;
+        return status;
+    }
+    status = compile(program, &looked, entry, notices);
+    if (status == NT_OK && looked.refused) cache.stats.disk_refused++;
+    return status;
+}
+
+/* The program is counted and kept, or neither. */
+static nt_status miss(const nt__program *program, nt__entry **out, nt__text *notices) {
+    nt__entry *entry = nt__alloc(1, sizeof *entry);
+    if (!entry || !NT__GROW(cache.entries, cache.count, cache.capacity)) {
+        nt__free(entry);
         return NT_OUT_OF_MEMORY;
     }
-    cache.entries[cache.count++] = *out;
-    cache.reports[cache.report_count++] = report;
-    cache.stats.misses++;
-    cache.stats.compile_seconds += report->seconds;
+    entry->key = program->key;
+    entry->references = 1;
+    nt_status status = fill_entry(program, entry, notices);
+    if (status != NT_OK) {
+        release(entry);
+        return status;
+    }
+    *out = cache.entries[cache.count++] = entry;
     return NT_OK;
 }
 
@@ -92,28 +192,42 @@ static nt_status hit(const nt__program *program) {
     return NT_OK;
 }
 
-/* The lock is held over a compile: one process compiles one program at a time, and never the same one twice. The notice
- * goes out after it, so that the function that takes it may ask for the counters. */
+/* One line a call. */
+static void tell(nt__text *notices) {
+    for (char *line = notices->data; line && *line;) {
+        char *end = strchr(line, '\n');
+        *end = 0;
+        nt__notice("%s", line);
+        line = end + 1;
+    }
+    nt__text_free(notices);
+}
+
+/* The lock is held over a compile: one process compiles one program at a time, and never the same one twice. The
+ * notices go out after it, so that the function that takes them may ask for the counters. */
 nt_status nt__program_ready(nt__program *program) {
     if (program->entry) return NT_OK;
-    char *notice = NULL;
+    nt__text notices = {0};
     pthread_mutex_lock(&cache.lock);
     nt__entry *entry = find_entry(program->key);
-    nt_status status = entry ? hit(program) : miss(program, &entry, &notice);
+    nt_status status = entry ? hit(program) : miss(program, &entry, &notices);
     if (status == NT_OK && entry) {
         entry->references++;
+        entry->used = ++cache.clock;
         program->entry = entry;
+        keep_within_limit(program->quiet ? NULL : &notices);
     }
     pthread_mutex_unlock(&cache.lock);
-    if (notice) nt__notice("%s", notice);
-    nt__free(notice);
+    tell(&notices);
     return status;
 }
 
 void nt__program_free(nt__program *program) {
     if (!program) return;
     pthread_mutex_lock(&cache.lock);
+    if (program->entry) program->entry->used = ++cache.clock;
     release(program->entry);
+    keep_within_limit(NULL);
     pthread_mutex_unlock(&cache.lock);
     nt__printed_free(&program->printed);
     nt__arena_free(&program->arena);
@@ -148,6 +262,8 @@ void nt_cache_reset(void) {
     cache.reports = NULL;
     cache.count = cache.capacity = cache.report_count = cache.report_capacity = 0;
     cache.stats = (nt_cache_stats_t){0};
+    cache.told_of_limit = false;
+    nt__store_reset();
     nt__descriptions_reset();
     pthread_mutex_unlock(&cache.lock);
 }

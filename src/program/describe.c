@@ -3,6 +3,8 @@
  */
 #include "program/program_internal.h"
 
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* The last program of a role in an experiment. */
@@ -81,6 +83,83 @@ const char *nt__describe_move(const nt__program *program, nt__arena *arena) {
     const char *kept = text.failed ? NULL : nt__arena_strdup(arena, text.data);
     nt__text_free(&text);
     return kept && nt__describe_remember(program) ? kept : NULL;
+}
+
+/* ---- to and from bytes ------------------------------------------------------------------------------------------ */
+
+bool nt__describe_knows(const nt__program *program) {
+    return find(program) != NULL;
+}
+
+void nt__describe_name(const nt__program *program, char out[NT__DESCRIBE_NAME]) {
+    const nt__hash parts[2] = {nt__hash_bytes(program->experiment, strlen(program->experiment)),
+                               nt__hash_bytes(program->role, strlen(program->role))};
+    char hex[33];
+    nt__hash_hex(nt__hash_bytes(parts, sizeof parts), hex);
+    snprintf(out, NT__DESCRIBE_NAME, "%s.last", hex);
+}
+
+/* Two counts, then texts, each with its NUL: name and value of the parts; text, file, function and number of the
+ * lines. */
+void nt__describe_write(const nt__program *program, nt__text *out) {
+    const uint64_t counts[2] = {program->part_count, program->printed.line_count};
+    nt__text_put(out, (const char *)counts, sizeof counts);
+    for (size_t i = 0; i < program->part_count; i++)
+        nt__text_add(out, "%s%c%s%c", program->parts[i].name, 0, program->parts[i].value, 0);
+    for (size_t i = 0; i < program->printed.line_count; i++) {
+        const nt__line *line = &program->printed.lines[i];
+        nt__text_add(out, "%s%c%s%c%s%c%d%c", line->text, 0, line->site.file, 0, line->site.function, 0,
+                     line->site.line, 0);
+    }
+}
+
+typedef struct reader {
+    const char *at, *end;
+} reader;
+
+/* NULL when no whole text is left. */
+static const char *next_text(reader *r) {
+    const char *text = r->at;
+    size_t left = (size_t)(r->end - r->at), length = strnlen(text, left);
+    if (length == left) return NULL;
+    r->at += length + 1;
+    return text;
+}
+
+/* Points into the bytes; the lists are in the arena. False: there is less than the counts say. */
+static bool read_description(reader *r, const uint64_t *counts, nt__arena *arena, nt__program *out) {
+    uint64_t most = (uint64_t)(r->end - r->at);
+    if (counts[0] > most || counts[1] > most) return false;
+    out->parts = nt__arena_alloc(arena, counts[0] + 1, sizeof *out->parts);
+    out->printed.lines = nt__arena_alloc(arena, counts[1] + 1, sizeof *out->printed.lines);
+    if (!out->parts || !out->printed.lines) return false;
+    for (; out->part_count < counts[0]; out->part_count++) {
+        const char *name = next_text(r), *value = next_text(r);
+        if (!name || !value) return false;
+        out->parts[out->part_count] = (nt__part){name, value};
+    }
+    for (; out->printed.line_count < counts[1]; out->printed.line_count++) {
+        const char *text = next_text(r), *file = next_text(r), *function = next_text(r), *line = next_text(r);
+        if (!text || !file || !function || !line) return false;
+        out->printed.lines[out->printed.line_count] = (nt__line){text, {file, function, (int)strtol(line, NULL, 10)}};
+    }
+    return true;
+}
+
+/* Bytes that are none of nt__describe_write are as good as none. */
+nt_status nt__describe_read(const nt__program *program, const char *data, size_t length) {
+    nt__arena arena = {0};
+    nt__program read = {.role = program->role, .experiment = program->experiment};
+    uint64_t counts[2];
+    if (length < sizeof counts) return NT_OK;
+    memcpy(counts, data, sizeof counts);
+    reader r = {data + sizeof counts, data + length};
+    nt__fail_nothing();
+    bool whole = read_description(&r, counts, &arena, &read);
+    nt_status status = whole ? NT_OK : nt_error_status();
+    if (whole && !nt__describe_remember(&read)) status = NT_OUT_OF_MEMORY;
+    nt__arena_free(&arena);
+    return status;
 }
 
 void nt__descriptions_reset(void) {

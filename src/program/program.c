@@ -6,20 +6,34 @@
 /* The key is the content: the text, the compile options, and the plugin that compiles it. */
 static void find_key(nt__program *program) {
     const nt__engine_facts *facts = nt__engine_facts_of(program->engine);
-    nt__hash parts[3] = {nt__hash_bytes(program->printed.text.data, program->printed.text.length),
-                         nt__hash_bytes(program->options, program->options_length), facts->plugin_hash};
-    program->key = nt__hash_bytes(parts, sizeof parts);
+    const nt__hash content[2] = {nt__hash_bytes(program->printed.text.data, program->printed.text.length),
+                                 nt__hash_bytes(program->options, program->options_length)};
+    program->content = nt__hash_bytes(content, sizeof content);
+    const nt__hash all[2] = {program->content, facts->plugin_hash};
+    program->key = nt__hash_bytes(all, sizeof all);
+}
+
+/* Beside those of the caller, so that another engine and other options are told like a changed field. */
+static void add_own_parts(nt__program *program, const nt__program_spec *spec) {
+    const char *path = nt__engine_facts_of(program->engine)->plugin_path, *slash = strrchr(path, '/');
+    const char *options = spec->options ? nt__options_text(spec->options) : "";
+    program->parts[program->part_count++] = (nt__part){"compile options", *options ? options : "none"};
+    program->parts[program->part_count++] = (nt__part){"engine plugin", slash ? slash + 1 : path};
 }
 
 static bool copy_parts(nt__program *program, const nt__program_spec *spec) {
+    enum { OWN_PARTS = 2 };
+    program->parts = nt__arena_alloc(&program->arena, spec->part_count + OWN_PARTS, sizeof *program->parts);
+    if (!program->parts) return false;
+    for (size_t i = 0; i < spec->part_count; i++) program->parts[i] = spec->parts[i];
     program->part_count = spec->part_count;
-    program->parts = nt__arena_alloc(&program->arena, spec->part_count + 1, sizeof *program->parts);
-    for (size_t i = 0; program->parts && i < spec->part_count; i++) {
-        program->parts[i].name = nt__arena_strdup(&program->arena, spec->parts[i].name);
-        program->parts[i].value = nt__arena_strdup(&program->arena, spec->parts[i].value);
+    add_own_parts(program, spec);
+    for (size_t i = 0; i < program->part_count; i++) {
+        program->parts[i].name = nt__arena_strdup(&program->arena, program->parts[i].name);
+        program->parts[i].value = nt__arena_strdup(&program->arena, program->parts[i].value);
         if (!program->parts[i].name || !program->parts[i].value) return false;
     }
-    return program->parts != NULL;
+    return true;
 }
 
 static bool copy_ports(nt__program *program, const nt__program_spec *spec) {
@@ -50,14 +64,14 @@ nt_status nt__program_new(nt__engine *engine, const nt__program_spec *spec, nt__
     program->printed = *printed;
     *printed = (nt__printed){0};
     program->quiet = spec->quiet;
+    program->no_disk = spec->no_disk || (spec->options && nt__options_ask_for_files(spec->options));
     program->role = nt__arena_strdup(&program->arena, spec->role);
     program->experiment = nt__arena_strdup(&program->arena, spec->experiment);
     if (spec->failure_folder) program->failure_folder = nt__arena_strdup(&program->arena, spec->failure_folder);
     bool copied = program->role && program->experiment && (!spec->failure_folder || program->failure_folder) &&
                   copy_parts(program, spec) && copy_ports(program, spec);
     nt_status status = copied ? NT_OK : NT_OUT_OF_MEMORY;
-    if (status == NT_OK)
-        status = nt__compile_options_encode(&(nt__compile_options){0}, &program->options, &program->options_length);
+    if (status == NT_OK) status = nt__options_encode(spec->options, &program->options, &program->options_length);
     if (status != NT_OK) {
         nt__program_free(program);
         return status;
@@ -65,6 +79,11 @@ nt_status nt__program_new(nt__engine *engine, const nt__program_spec *spec, nt__
     find_key(program);
     *out = program;
     return NT_OK;
+}
+
+nt__signature nt__program_signature(const nt__program *program) {
+    return (nt__signature){program->arguments, program->printed.argument_count, program->results,
+                           program->result_count};
 }
 
 const nt__argument *nt__program_arguments(const nt__program *program, size_t *count) {

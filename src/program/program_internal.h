@@ -9,6 +9,8 @@ typedef struct nt__entry {
     nt__hash key;
     nt__executable *executable;
     size_t references;
+    uint64_t used;             /* the cache's clock at its last use */
+    nt_cache_report_t *report; /* NULL: it came from the disk */
 } nt__entry;
 
 struct nt__program {
@@ -20,11 +22,12 @@ struct nt__program {
     size_t result_count;
     nt__part *parts;
     size_t part_count;
-    bool quiet;
+    bool quiet, no_disk;
     const char *failure_folder; /* NULL: a failed compile writes no file */
     uint8_t *options;
     size_t options_length;
-    nt__hash key;
+    nt__hash content; /* of text and options */
+    nt__hash key;     /* of the content and the plugin */
     nt__entry *entry; /* NULL until first used */
 };
 
@@ -46,12 +49,22 @@ nt__description nt__description_of(const nt__program *program);
 /* Adds what differs between two programs that are not the same: the parts, and the first operation unless the value of
  * a part explains it. */
 void nt__description_compare(const nt__description *old, const nt__description *new, nt__text *out);
+/* The ports as the engine wants them. */
+nt__signature nt__program_signature(const nt__program *program);
 
 /* Remembers a program as the last one of its role and experiment. False when memory is short. */
 bool nt__describe_remember(const nt__program *program);
 /* Says what differs between a program and the last one of its role and experiment, and remembers the new one. The text
  * is in `arena`; NULL when memory is short. */
 const char *nt__describe_move(const nt__program *program, nt__arena *arena);
+/* Whether a program of this role and experiment is remembered. */
+bool nt__describe_knows(const nt__program *program);
+/* What is remembered of a program, as bytes for another process, and the name of the file they are kept in. Reading
+ * remembers them as of the last program of this role and experiment; bytes that make no sense are left alone. */
+enum { NT__DESCRIBE_NAME = 96 };
+void nt__describe_name(const nt__program *program, char out[NT__DESCRIBE_NAME]);
+void nt__describe_write(const nt__program *program, nt__text *out);
+nt_status nt__describe_read(const nt__program *program, const char *data, size_t length);
 /* Forgets what was remembered. */
 void nt__descriptions_reset(void);
 

@@ -190,7 +190,10 @@ static nt_status set_up(nt_run *run, const void *fields, const nt_run_options *o
     nt_status status = nt__experiment_check(run->experiment);
     if (status == NT_OK) status = copy_fields(run, fields);
     if (status == NT_OK) status = nt__settings_resolve(run, options);
+    if (status == NT_OK)
+        status = nt__options_read(options->compile_options, options->compile_option_count, &run->compile_options);
     if (status == NT_OK) status = nt__engine_open(1, &run->engine);
+    if (status == NT_OK) status = nt__options_try(run->engine, run->compile_options);
     if (status == NT_OK) nt__transfers_begin(run);
     if (status == NT_OK) status = build_data(run);
     if (status == NT_OK) status = nt__device_fields_list(run);
@@ -250,6 +253,7 @@ void nt_run_free(nt_run *run) {
     nt__lay_out_undo(run);
     nt__device_fields_free(run);
     nt__text_free(&run->drift);
+    nt__options_free(run->compile_options);
     nt__data_free(run->data);
     nt__safetensors_free(&run->waiting);
     nt__free(run->waiting_path);

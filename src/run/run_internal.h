@@ -28,7 +28,7 @@ typedef struct nt__settings {
     int64_t seed, max_epochs, max_steps, accum;
     double gradient_clip_norm, learning_rate;
     int64_t batch; /* with no_data only */
-    bool no_data, no_log, quiet, evaluate_only, trace_transfers;
+    bool no_data, no_log, quiet, evaluate_only, trace_transfers, no_disk_cache;
 } nt__settings;
 
 /* ---- metrics (metrics.c) ---------------------------------------------------------------------------------------- */
@@ -157,6 +157,7 @@ struct nt_run {
     nt__type outputs_type;
 
     nt__engine *engine;
+    nt__options *compile_options; /* NULL: the usual ones */
     nt__program *gradient, *optimizer, *forward;
     nt__metrics_program *metrics;
     size_t metrics_count;

@@ -99,6 +99,7 @@ nt_status nt__settings_resolve(nt_run *run, const nt_run_options *options) {
     s->evaluate_only = options->evaluate_only || options->no_data;
     s->quiet = options->quiet;
     s->trace_transfers = options->trace_transfers;
+    s->no_disk_cache = options->no_disk_cache;
     run->rule = nt__rule_resolve(hooks->optimizer ? hooks->optimizer(run->fields) : (nt_rule){0});
     if (!s->run_dir) return NT_OUT_OF_MEMORY;
     if (status == NT_OK) status = batch(run, options->batch);

@@ -12,11 +12,14 @@ static json_t *cache_object(void) {
     const nt_cache_report_t *report;
     for (size_t i = 0; (report = nt_cache_report(i)); i++)
         json_array_append_new(reports,
-                              json_pack("{s:s, s:s, s:s, s:f}", "program", report->program, "experiment",
-                                        report->experiment, "moved", report->moved, "seconds", report->seconds));
-    return json_pack("{s:I, s:I, s:I, s:I, s:f, s:o}", "hits", (json_int_t)stats.hits, "misses",
-                     (json_int_t)stats.misses, "disk_hits", (json_int_t)stats.disk_hits, "entries",
-                     (json_int_t)stats.entries, "compile_seconds", stats.compile_seconds, "reports", reports);
+                              json_pack("{s:s, s:s, s:s, s:s, s:f, s:b}", "program", report->program, "experiment",
+                                        report->experiment, "moved", report->moved, "disk", report->disk, "seconds",
+                                        report->seconds, "dropped", (int)report->dropped));
+    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:o}", "hits", (json_int_t)stats.hits, "misses",
+                     (json_int_t)stats.misses, "disk_hits", (json_int_t)stats.disk_hits, "disk_refused",
+                     (json_int_t)stats.disk_refused, "dropped", (json_int_t)stats.dropped, "entries",
+                     (json_int_t)stats.entries, "compile_seconds", stats.compile_seconds, "load_seconds",
+                     stats.load_seconds, "reports", reports);
 }
 
 /* "optimizer state" becomes optimizer_state. Takes the value over. */

@@ -175,7 +175,9 @@ static nt_status finish(tracing *t, const char *role, const nt__result *results,
                              .result_count = count,
                              .parts = parts,
                              .part_count = part_count + extra_count,
+                             .options = t->run->compile_options,
                              .quiet = t->run->settings.quiet,
+                             .no_disk = t->run->settings.no_disk_cache,
                              .failure_folder = t->run->settings.no_log ? NULL : t->run->settings.run_dir};
     return nt__program_new(t->run->engine, &spec, &printed, out);
 }

@@ -80,6 +80,13 @@ void nt__account_compile(size_t code_bytes) {
     pthread_mutex_unlock(&lock);
 }
 
+void nt__account_load(size_t code_bytes) {
+    pthread_mutex_lock(&lock);
+    counts.loads++;
+    add(&counts.executables, code_bytes);
+    pthread_mutex_unlock(&lock);
+}
+
 void nt__account_executable_gone(size_t code_bytes) {
     pthread_mutex_lock(&lock);
     take(&counts.executables, code_bytes);

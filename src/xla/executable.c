@@ -1,5 +1,5 @@
-/* Executables: compiled from text, checked against their signature, asked for their memory, freed.
- * Not here: running them (run.c), keeping them (a cache is the business of its caller).
+/* Executables: compiled from text or loaded from saved bytes, checked against their signature, asked for their memory,
+ * freed. Not here: running them (run.c), keeping them (a cache is the business of its caller).
  */
 #include "xla/xla_internal.h"
 
@@ -233,30 +233,66 @@ static void discard(nt__executable *executable) {
     free_struct(executable);
 }
 
-static nt_status check_compile(const nt__engine *engine, const char *text, size_t length,
-                               const nt__signature *signature, const uint8_t *options, size_t options_length) {
-    nt_status status = nt__engine_check(engine);
-    if (status != NT_OK) return status;
-    if (!text || !length) return nt__fail(NT_INVALID, "no program text (%zu bytes)", length);
-    status = check_signature(signature);
-    return status == NT_OK ? nt__compile_options_check(options, options_length) : status;
+/* What an executable is made of: text with its options, or bytes that the engine saved. */
+typedef struct source {
+    const char *text;
+    size_t text_length;
+    const uint8_t *options;
+    size_t options_length;
+    const uint8_t *saved; /* NULL: compile the text */
+    size_t saved_length;
+} source;
+
+static nt_status check_source(const source *from) {
+    if (from->saved) return NT_OK;
+    if (!from->text || !from->text_length)
+        return nt__fail(NT_INVALID, "no program text (%zu bytes)", from->text_length);
+    return nt__compile_options_check(from->options, from->options_length);
 }
 
-static nt_status compile_text(nt__executable *executable, const char *text, size_t length, const uint8_t *options,
-                              size_t options_length) {
+static nt_status compile_text(nt__executable *executable, const source *from) {
     static const char format[] = "mlir";
     PJRT_Program program = {
         .struct_size = PJRT_Program_STRUCT_SIZE,
-        .code = (char *)text,
-        .code_size = length,
+        .code = (char *)from->text,
+        .code_size = from->text_length,
         .format = format,
         .format_size = sizeof format - 1,
     };
     NT__ARGS(PJRT_Client_Compile, args, .client = executable->engine->client, .program = &program,
-             .compile_options = (const char *)options, .compile_options_size = options_length);
+             .compile_options = (const char *)from->options, .compile_options_size = from->options_length);
     nt_status status = NT__CALL(PJRT_Client_Compile, &args);
     executable->loaded = args.executable;
     return status;
+}
+
+/* The engine takes the options that the program was compiled with. */
+static nt_status load_saved(nt__executable *executable, const source *from) {
+    NT__ARGS(PJRT_Executable_DeserializeAndLoad, args, .client = executable->engine->client,
+             .serialized_executable = (const char *)from->saved, .serialized_executable_size = from->saved_length);
+    nt_status status = NT__CALL(PJRT_Executable_DeserializeAndLoad, &args);
+    executable->loaded = args.loaded_executable;
+    executable->was_loaded = true;
+    return status;
+}
+
+static nt_status make(nt__engine *engine, const char *name, const source *from, const nt__signature *signature,
+                      nt__executable **out) {
+    nt_status status = nt__engine_check(engine);
+    if (status == NT_OK) status = check_source(from);
+    if (status == NT_OK) status = check_signature(signature);
+    if (status != NT_OK) return status;
+    nt__executable *executable = new_struct(engine, name, signature);
+    if (!executable) return NT_OUT_OF_MEMORY;
+    status = from->saved ? load_saved(executable, from) : compile_text(executable, from);
+    if (status == NT_OK) status = describe(executable);
+    if (status != NT_OK) {
+        discard(executable);
+        return status;
+    }
+    executable->code_bytes = ask_code_bytes(executable->description);
+    *out = executable;
+    return NT_OK;
 }
 
 nt_status nt__executable_compile(nt__engine *engine, const char *name, const char *text, size_t length,
@@ -265,19 +301,51 @@ nt_status nt__executable_compile(nt__engine *engine, const char *name, const cha
     if (!out || !name) return nt__fail(NT_INVALID, "compiling: no %s (NULL)", name ? "place for the result" : "name");
     *out = NULL;
     nt__engine_forget_text();
-    nt_status status = check_compile(engine, text, length, signature, options, options_length);
+    const source from = {.text = text, .text_length = length, .options = options, .options_length = options_length};
+    nt_status status = make(engine, name, &from, signature, out);
     if (status != NT_OK) return nt__fail_in(status, "compiling '%s'", name);
-    nt__executable *executable = new_struct(engine, name, signature);
-    if (!executable) return nt__fail_in(NT_OUT_OF_MEMORY, "compiling '%s'", name);
-    status = compile_text(executable, text, length, options, options_length);
-    if (status == NT_OK) status = describe(executable);
-    if (status != NT_OK) {
-        discard(executable);
-        return nt__fail_in(status, "compiling '%s'", name);
-    }
-    executable->code_bytes = ask_code_bytes(executable->description);
-    nt__account_compile((size_t)executable->code_bytes);
-    *out = executable;
+    nt__account_compile((size_t)(*out)->code_bytes);
+    return NT_OK;
+}
+
+/* ---- saving and loading ----------------------------------------------------------------------------------------- */
+
+const char *nt__engine_cannot_save(const nt__engine *engine) {
+    if (nt__engine_check(engine) != NT_OK) return "the engine is not open";
+    if (!NT__HAS(PJRT_Executable_Serialize)) return "the plugin has no PJRT_Executable_Serialize";
+    if (!NT__HAS(PJRT_Executable_DeserializeAndLoad)) return "the plugin has no PJRT_Executable_DeserializeAndLoad";
+    return NULL;
+}
+
+static nt_status save(const nt__executable *executable, uint8_t **bytes, size_t *length) {
+    if (executable->was_loaded)
+        return nt__fail(NT_INVALID, "it was loaded from saved bytes, and only those can be saved again");
+    NT__ARGS(PJRT_Executable_Serialize, args, .executable = executable->description);
+    nt_status status = NT__CALL(PJRT_Executable_Serialize, &args);
+    if (status != NT_OK) return status;
+    *bytes = nt__alloc(args.serialized_bytes_size, 1);
+    if (*bytes && args.serialized_bytes_size) memcpy(*bytes, args.serialized_bytes, args.serialized_bytes_size);
+    *length = *bytes ? args.serialized_bytes_size : 0;
+    if (args.serialized_executable_deleter) args.serialized_executable_deleter(args.serialized_executable);
+    return *bytes ? NT_OK : NT_OUT_OF_MEMORY;
+}
+
+nt_status nt__executable_save(const nt__executable *executable, uint8_t **bytes, size_t *length) {
+    *bytes = NULL;
+    *length = 0;
+    nt_status status = save(executable, bytes, length);
+    return status == NT_OK ? NT_OK : nt__fail_in(status, "saving '%s'", executable->name);
+}
+
+nt_status nt__executable_load(nt__engine *engine, const char *name, const uint8_t *bytes, size_t length,
+                              const nt__signature *signature, nt__executable **out) {
+    *out = NULL;
+    nt__engine_forget_text();
+    nt_status status = bytes && length ? NT_OK : nt__fail(NT_INVALID, "no saved bytes (%zu)", length);
+    const source from = {.saved = bytes, .saved_length = length};
+    if (status == NT_OK) status = make(engine, name, &from, signature, out);
+    if (status != NT_OK) return nt__fail_in(status, "loading '%s'", name);
+    nt__account_load((size_t)(*out)->code_bytes);
     return NT_OK;
 }
 

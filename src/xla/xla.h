@@ -65,7 +65,7 @@ typedef struct nt__engine_counts {
     nt__count all_buffers;
     nt__count executables; /* bytes: generated code, when the engine tells */
     nt__transfer uploads[NT__PURPOSE_COUNT], downloads[NT__PURPOSE_COUNT];
-    uint64_t compiles, runs;
+    uint64_t compiles, loads, runs; /* loads: executables made of saved bytes */
 } nt__engine_counts;
 /* Counters of the process. They need no engine to be open. */
 nt__engine_counts nt__engine_counts_now(void);
@@ -168,6 +168,18 @@ nt_status nt__executable_compile(nt__engine *engine, const char *name, const cha
 nt_status nt__executable_run(nt__executable *executable, nt__buffer *const *arguments, size_t argument_count,
                              nt__buffer *const *results, size_t result_count);
 void nt__executable_free(nt__executable **executable);
+
+/* Why programs cannot be saved with this plugin, in words; NULL: they can. */
+const char *nt__engine_cannot_save(const nt__engine *engine);
+/* The engine's own form of a compiled program, for nt__executable_load in a process with the same plugin on the same
+ * kind of processor. An executable that was loaded itself is refused: the engine would save it without an error, and
+ * what it saves does not run. Free *bytes with nt__free. */
+nt_status nt__executable_save(const nt__executable *executable, uint8_t **bytes, size_t *length);
+/* Makes an executable of saved bytes: like a compile, and as strict about the signature. The caller answers for the
+ * bytes: of changed or shortened ones, or those of another plugin or processor, the engine may abort the process or
+ * compute something else. */
+nt_status nt__executable_load(nt__engine *engine, const char *name, const uint8_t *bytes, size_t length,
+                              const nt__signature *signature, nt__executable **out);
 
 typedef struct nt__executable_memory {
     int64_t code_bytes, argument_bytes, output_bytes, alias_bytes, temporary_bytes;

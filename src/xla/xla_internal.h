@@ -96,6 +96,7 @@ struct nt__executable {
     size_t *result_bytes;
     int device; /* number of the device it runs on */
     int64_t code_bytes;
+    bool was_loaded; /* from saved bytes, and not compiled here */
     /* Scratch of a run, so that none allocates: one thread at a time may run an executable. */
     PJRT_Buffer **argument_handles, **result_handles;
     bool *taken; /* an argument: the engine took its memory */
@@ -113,6 +114,7 @@ void nt__account_moved(nt__purpose from, nt__purpose to, size_t bytes);
 void nt__account_upload(nt__purpose purpose, const char *name, size_t bytes);
 void nt__account_download(nt__purpose purpose, const char *name, size_t bytes);
 void nt__account_compile(size_t code_bytes);
+void nt__account_load(size_t code_bytes);
 void nt__account_executable_gone(size_t code_bytes);
 void nt__account_run(void);
 
