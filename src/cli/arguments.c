@@ -202,7 +202,14 @@ static nt_status unset(const nt_field_info *field, const nt__flag *flag, void *t
     return nt__field_parse(field, "false", to);
 }
 
+static nt_status add_to_list(const nt__keyword *keyword, const nt__flag *flag, nt__words *list) {
+    if (!flag->value) return fail_without_value(&keyword->field, flag);
+    nt__words_add(list, flag->value);
+    return list->failed ? NT_OUT_OF_MEMORY : NT_OK;
+}
+
 static nt_status set_keyword(const nt__keyword *keyword, const nt__flag *flag, nt__command_options *out) {
+    if (keyword->is_list) return add_to_list(keyword, flag, (nt__words *)(void *)((char *)out + keyword->field.offset));
     if (keyword->given != NT__NOT_NOTED) *(bool *)((char *)out + keyword->given) = true;
     bool is_negated = !nt__keyword_find(flag->name);
     return is_negated ? unset(&keyword->field, flag, out) : set(&keyword->field, flag, out);
@@ -215,6 +222,8 @@ nt_status nt__arguments_options(const nt__arguments *arguments, nt__command_opti
         const nt__keyword *keyword = keyword_of(arguments->command, arguments->flags[i].name);
         if (keyword) status = set_keyword(keyword, &arguments->flags[i], out);
     }
+    out->run.compile_options = out->compile_options.items;
+    out->run.compile_option_count = out->compile_options.count;
     return status;
 }
 
@@ -252,11 +261,18 @@ static void describe_unknown(const nt__arguments *arguments, const nt_experiment
 }
 
 static nt_status fail_misplaced(const nt__keyword *keyword, const char *name) {
+    static const struct {
+        nt__command_bit bit;
+        const char *name;
+    } commands[] = {{NT__TRAIN, "train"},
+                    {NT__EVALUATE, "evaluate"},
+                    {NT__PREDICT, "predict"},
+                    {NT__SHELL, "shell"},
+                    {NT__CACHE, "cache"}};
+    size_t i = 0;
+    while (i + 1 < sizeof commands / sizeof *commands && !(keyword->commands & commands[i].bit)) i++;
     return nt__fail(NT_INVALID, "--%s is a flag of nitro %s and not of this command: leave it out", name,
-                    keyword->commands & NT__TRAIN      ? "train"
-                    : keyword->commands & NT__EVALUATE ? "evaluate"
-                    : keyword->commands & NT__PREDICT  ? "predict"
-                                                       : "shell");
+                    commands[i].name);
 }
 
 static nt_status fail_unknown(const nt__arguments *arguments, const nt_experiment *experiment, const char *typed) {

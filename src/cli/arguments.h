@@ -17,6 +17,7 @@ typedef enum nt__command_bit {
     NT__PREDICT = 16,
     NT__SHELL = 32,
     NT__NEW = 64, /* the shell's own command that makes a run */
+    NT__CACHE = 128,
 } nt__command_bit;
 
 typedef enum nt__flag_group { NT__FLAGS_RUN, NT__FLAGS_OUTPUT, NT__FLAGS_BUILD } nt__flag_group;
@@ -30,6 +31,8 @@ typedef struct nt__command_options {
     const char *stats;           /* file for the counters */
     const char *experiment, *cflags, *ldflags; /* of the build */
     bool watch;                                /* of the shell */
+    nt__words compile_options;                 /* of the run, which points here */
+    bool all;                                  /* clear everything */
     bool help;
 } nt__command_options;
 
@@ -40,6 +43,7 @@ typedef struct nt__keyword {
     nt__flag_group group; /* where the manual lists it */
     unsigned commands;    /* that take it */
     bool has_field;       /* a field of the same name gives the default */
+    bool is_list;         /* may be given several times; each value is a word of the nt__words at the offset */
 } nt__keyword;
 #define NT__NOT_NOTED SIZE_MAX
 
@@ -74,7 +78,8 @@ nt_status nt__arguments_check_files(const nt__arguments *arguments, const char *
  * left out. Names and values are borrowed. */
 nt_status nt__arguments_inherit(nt__arguments *to, const nt__arguments *from);
 
-/* Fills the options from the flags that are no fields. The others are left for nt__arguments_fields. */
+/* Fills the options from the flags that are no fields. The others are left for nt__arguments_fields. Only runs take
+ * lists; who makes a run frees them. */
 nt_status nt__arguments_options(const nt__arguments *arguments, nt__command_options *out);
 /* Adds every --schedule, in their order. None: nothing. */
 nt_status nt__arguments_schedules(const nt__arguments *arguments, nt_schedules *out);

@@ -6,6 +6,7 @@
 #include <dlfcn.h>
 
 #include "cli/table.h"
+#include "program/disk.h"
 #include "xla/xla.h"
 
 /* The command is linked with tcmalloc where it can be, and the plugin calls the allocator of its process. */
@@ -24,6 +25,16 @@ static NT__PRINTF(3, 4) void add_row(nt__table *table, const char *name, const c
     nt__text_free(&value);
 }
 
+/* Whether compiled programs are kept on disk, and where. */
+static void add_programs(nt__table *table, const nt__engine *engine) {
+    nt__disk disk;
+    const char *cannot = nt__engine_cannot_save(engine);
+    if (nt__disk_open(false, &disk) != NT_OK) return;
+    if (!cannot && *disk.why) cannot = disk.why;
+    add_row(table, "programs", cannot ? "not kept on disk: %s" : "kept in %s", cannot ? cannot : disk.folder);
+    nt__disk_close(&disk);
+}
+
 static bool print_engine(const nt__engine *engine) {
     const nt__engine_facts *facts = nt__engine_facts_of(engine);
     bool knows_stablehlo = facts->stablehlo_version && facts->stablehlo_version[0];
@@ -34,6 +45,7 @@ static bool print_engine(const nt__engine *engine) {
     add_row(&table, "StableHLO", "%s", knows_stablehlo ? facts->stablehlo_version : "the plugin does not say");
     for (int i = 0; i < facts->device_count; i++) add_row(&table, i ? "" : "devices", "%s", nt__device_text(engine, i));
     add_row(&table, "allocator", "%s", allocator_name());
+    add_programs(&table, engine);
     return nt__table_print(&table, 2, stdout);
 }
 

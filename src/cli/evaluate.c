@@ -9,6 +9,7 @@ static nt__exit_code evaluate(nt__session *session) {
     nt_status status = nt__session_load_weights(session);
     if (status == NT_OK) status = nt_evaluate(session->run, split, &results);
     if (status != NT_OK) return nt__session_fail(session, status);
+    nt__terminal_programs(&session->terminal);
     nt__terminal_results(&session->terminal, split, &results);
     return NT__EXIT_DONE;
 }

@@ -7,7 +7,7 @@ enum {
     RUNS = NT__TRAIN | NT__EVALUATE | NT__PREDICT,
     MAKES = RUNS | NT__SHELL | NT__NEW,
     BUILDS = RUNS | NT__HELP | NT__SHELL,
-    ALL = BUILDS | NT__DEVICES
+    ALL = BUILDS | NT__DEVICES | NT__CACHE
 };
 
 #define FIELD(name_, member, type_, default_, doc_) \
@@ -45,6 +45,11 @@ static const nt__keyword keywords[] = {
     FLAG(RUN, NT__PREDICT, "input", input, STRING, "none",
          "[FIELD=]FILE, once or more: .npy, .safetensors or IDX (also .gz), axis 0 the sample"),
     FLAG(RUN, NT__PREDICT, "out", out, STRING, "none", "the predictions: a .npy or .safetensors file"),
+    {FIELD("compile_option", compile_options, STRING, "none",
+           "NAME=VALUE for the engine's compiler; may be given several times"),
+     .given = NT__NOT_NOTED, .group = NT__FLAGS_RUN, .commands = MAKES, .is_list = true},
+    FLAG(RUN, MAKES, "no_cache", run.no_disk_cache, BOOL, "false", "compile, and leave the programs on disk alone"),
+    FLAG(OUTPUT, NT__CACHE, "all", all, BOOL, "false", "clear: the compiled experiments too"),
     FLAG(OUTPUT, MAKES, "quiet", run.quiet, BOOL, "false", "results only: no progress, no notices"),
     FLAG(OUTPUT, RUNS | NT__SHELL, "stats", stats, STRING, "none",
          "write counters of the process to this JSON file at the end"),

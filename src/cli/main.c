@@ -43,6 +43,10 @@ static const char help_manual[] =
 
 static const char devices_manual[] = "Opens the engine as a run would and prints what it is.";
 
+static const char cache_manual[] =
+    "list: every program, the one used last first. stats: how many there are, and where. clear: removes all of\n"
+    "them, and with --all the compiled experiments too; nothing is lost, what is needed is compiled again.";
+
 static const nt__command commands[] = {
     {"train", NT__TRAIN, "FILE.c [MORE.c ...] [flags]", "train an experiment", train_manual, nt__train_command},
     {"evaluate", NT__EVALUATE, "FILE.c [MORE.c ...] [flags]", "metrics of a split with saved parameters",
@@ -55,6 +59,8 @@ static const nt__command commands[] = {
      help_manual, nt__help_command},
     {"devices", NT__DEVICES, "", "the engine: plugin, versions, devices, allocator", devices_manual,
      nt__devices_command},
+    {"cache", NT__CACHE, "list | stats | clear [--all]", "the compiled programs on disk", cache_manual,
+     nt__cache_command},
 };
 
 const nt__command *nt__command_at(size_t index) {

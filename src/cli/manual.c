@@ -25,9 +25,9 @@ typedef struct entry {
 /* Commands that open no engine, that compile no files, that make no run. */
 enum {
     NO_ENGINE = NT__HELP,
-    NO_BUILD = NT__DEVICES,
-    NO_RUN = NT__HELP | NT__DEVICES,
-    NOT_SHELL = NT__TRAIN | NT__EVALUATE | NT__PREDICT | NT__HELP | NT__DEVICES
+    NO_BUILD = NT__DEVICES | NT__CACHE,
+    NO_RUN = NT__HELP | NT__DEVICES | NT__CACHE,
+    NOT_SHELL = NT__TRAIN | NT__EVALUATE | NT__PREDICT | NT__HELP | NT__DEVICES | NT__CACHE
 };
 
 static const entry environment[] = {
@@ -35,7 +35,9 @@ static const entry environment[] = {
     {"NITRO_PLUGIN_PATH", "folders to look for plugins in, divided by colons; the one with the newest API is used",
      NO_ENGINE},
     {"CC", "the C compiler, with flags if needed; else cc, gcc or clang", NO_BUILD},
-    {"XDG_CACHE_HOME", "where compiled experiments are kept, in nitro/experiments (~/.cache)", NO_BUILD},
+    {"NITRO_CACHE_DIR", "folder of the compiled programs and experiments", 0},
+    {"NITRO_CACHE_SIZE", "what compiled programs may take on disk, as in 500MB (2GiB); 0: none are kept", NO_ENGINE},
+    {"XDG_CACHE_HOME", "where that folder is when it is not set: nitro in this one (~/.cache)", 0},
     {"XLA_FLAGS", "options of the engine itself; one that it does not know is an error", NO_ENGINE},
     {"TF_CPP_MIN_LOG_LEVEL", "messages of the engine itself: 0 all, 1 warnings, 2 errors, 3 fatal ones only",
      NO_ENGINE},
@@ -45,7 +47,9 @@ static const entry files[] = {
     {"<run_dir>/parameters.safetensors", "the trained parameters, one array each", NO_RUN},
     {"<run_dir>/metrics.jsonl", "the log of the run", NO_RUN},
     {"~/.cache/nitro/shell-history", "what was typed in the shell", NOT_SHELL},
-    {"~/.cache/nitro/experiments/", "compiled experiments; what was not used for 30 days is deleted", NO_BUILD},
+    {"~/.cache/nitro/programs/", "compiled programs; those used longest ago are deleted when they take too much",
+     NO_ENGINE},
+    {"~/.cache/nitro/experiments/", "compiled experiments; what was not used for 30 days is deleted", NT__DEVICES},
 };
 
 static const entry exit_codes[] = {
@@ -70,6 +74,7 @@ static const entry examples[] = {
      0},
     {"nitro shell fashion.c --watch", "a prompt: train, edit, train again in one process", 0},
     {"nitro help fashion.c", "which fields there are", 0},
+    {"nitro cache list", "the compiled programs on disk", 0},
     {"CC=clang nitro train fashion.c --cflags=-O0", "another compiler, for a debugger", 0},
     {"NITRO_PLUGIN=./plugin.so nitro devices", "whether another engine can be used", 0},
 };

@@ -167,20 +167,23 @@ static bool is_dots(const char *name) {
     return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
 }
 
-/* Calls `visit` for the path of each entry of a folder. Without memory for a path the entry is left alone. */
-static void for_each_entry(const char *path, void (*visit)(const char *path)) {
+/* Calls `visit` for the path of each entry of a folder; how often it was true. Without memory for a path the entry is
+ * left alone. */
+static size_t for_each_entry(const char *path, bool (*visit)(const char *path)) {
     DIR *folder = opendir(path);
     struct dirent *entry;
+    size_t count = 0;
     while (folder && (entry = readdir(folder))) {
         char *inner = is_dots(entry->d_name) ? NULL : nt__sprintf("%s/%s", path, entry->d_name);
-        if (inner) visit(inner);
+        if (inner && visit(inner)) count++;
         nt__free(inner);
     }
     if (folder) closedir(folder);
+    return count;
 }
 
-static void remove_file(const char *path) {
-    unlink(path);
+static bool remove_file(const char *path) {
+    return unlink(path) == 0;
 }
 
 void nt__folder_remove(const char *path) {
@@ -202,13 +205,19 @@ static time_t time_kept(const char *path) {
     return has_process && kill((pid_t)process, 0) != 0 && errno == ESRCH ? ORPHAN_KEPT : UNFINISHED_KEPT;
 }
 
-static void remove_when_old(const char *path) {
+static bool remove_when_old(const char *path) {
     struct stat info;
-    if (lstat(path, &info) != 0 || time(NULL) - info.st_mtime < time_kept(path)) return;
-    if (S_ISDIR(info.st_mode))
+    if (lstat(path, &info) != 0 || time(NULL) - info.st_mtime < time_kept(path)) return false;
+    if (S_ISDIR(info.st_mode)) {
         nt__folder_remove(path);
-    else
-        unlink(path);
+        return true;
+    }
+    return remove_file(path);
+}
+
+/* A folder in it belongs to a build that is under way. */
+size_t nt__objects_clear(const nt__objects *objects) {
+    return for_each_entry(objects->folder, remove_file);
 }
 
 void nt__objects_prune(const nt__objects *objects) {

@@ -10,7 +10,8 @@ typedef struct nt__objects {
     bool temporary; /* no folder of the user's could be had; this one goes away when it is closed */
 } nt__objects;
 
-/* $NITRO_CACHE_DIR/experiments, else $XDG_CACHE_HOME/nitro/experiments, else ~/.cache/nitro/experiments, else a new temporary folder. */
+/* $NITRO_CACHE_DIR/experiments, else $XDG_CACHE_HOME/nitro/experiments, else ~/.cache/nitro/experiments, else a new
+ * temporary folder. */
 nt_status nt__objects_open(nt__objects *out);
 void nt__objects_close(nt__objects *objects);
 
@@ -31,6 +32,9 @@ void nt__objects_touch(const char *path);
 /* Deletes what nobody used for 30 days, and what builds left that were killed: after ten minutes when the process is
  * gone, else after a day. */
 void nt__objects_prune(const nt__objects *objects);
+
+/* Deletes all objects and lists; how many files. */
+size_t nt__objects_clear(const nt__objects *objects);
 
 /* A new folder to build in, below the folder of the objects. The caller frees the path and removes the folder. */
 nt_status nt__objects_workshop(const nt__objects *objects, char **path);

@@ -139,6 +139,7 @@ nt__exit_code nt__session_close(nt__session *session, nt__exit_code code) {
     if (session->engine_used) code = close_engine(code);
     nt__schedules_free(&session->schedules);
     nt__free(session->fields);
+    nt__words_free(&session->options.compile_options);
     return code;
 }
 

@@ -179,7 +179,26 @@ static void print_row(nt__terminal *terminal, const nt_event *event) {
     fprintf(terminal->results, "%*s  %7.2f\n", left > 0 ? left : 0, "", event->seconds);
 }
 
+/* Call with the lock held. */
+static void tell_programs(nt__terminal *terminal) {
+    nt_cache_stats_t stats = nt_cache_stats();
+    if (terminal->has_programs || terminal->quiet || !stats.disk_hits) return;
+    terminal->has_programs = true;
+    erase(terminal);
+    fprintf(terminal->notices, "%" PRIu64 " program%s from the cache on disk, %" PRIu64 " compiled\n", stats.disk_hits,
+            stats.disk_hits == 1 ? "" : "s", stats.misses);
+    fflush(terminal->notices);
+}
+
+void nt__terminal_programs(nt__terminal *terminal) {
+    pthread_mutex_lock(&terminal->lock);
+    tell_programs(terminal);
+    pthread_mutex_unlock(&terminal->lock);
+}
+
+/* Every program of the training was used when its first epoch has ended. */
 static void epoch(nt__terminal *terminal, const nt_event *event) {
+    tell_programs(terminal);
     erase(terminal);
     if (!terminal->has_header) print_header(terminal, event);
     terminal->has_header = true;

@@ -20,6 +20,7 @@ typedef struct nt__terminal {
     int64_t first_step;
     double first_seconds;
     bool has_header;   /* the table's */
+    bool has_programs; /* it was said where the programs came from */
     int metrics_width; /* of all columns with metrics */
 } nt__terminal;
 
@@ -35,6 +36,8 @@ void nt__terminal_event(const nt_event *event, void *context);
 void nt__terminal_notice(const char *line, void *context);
 /* One line a metric: "test accuracy 0.8803". */
 void nt__terminal_results(nt__terminal *terminal, const char *split, const nt_results *results);
+/* Says once how many programs came from the disk and how many were compiled, when any came from there. */
+void nt__terminal_programs(nt__terminal *terminal);
 /* Any other line among the results. */
 void nt__terminal_line(nt__terminal *terminal, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

@@ -98,7 +98,8 @@ nt_status nt__disk_open(bool make, nt__disk *out) {
     bool named;
     *out = (nt__disk){0};
     find_limit(out);
-    if (*out->why) return NT_OK;
+    /* Who only looks sees the folder of a cache that is not wanted, too. */
+    if (*out->why && (make || !out->is_unwanted)) return NT_OK;
     out->folder = find_place(&named);
     if (!named) give_up(out, no_place);
     if (!out->folder) return named ? NT_OUT_OF_MEMORY : NT_OK;
