@@ -61,6 +61,7 @@ static inline void assert_nothing_alive(const json_t *counts) {
                      (long long)fake_number(counts, destroyed));
     }
     assert_int_equal(fake_number(counts, "live_bytes"), 0);
+    assert_int_equal(fake_number(counts, "saved_alive"), 0);
 }
 
 static inline void assert_not_misused(const json_t *counts) {

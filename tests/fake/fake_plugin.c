@@ -12,7 +12,8 @@
  *   forget           objects are not kept in a list: their use is not checked, and the plugin is fast, for measuring
  *   result-shape     the first result of a program is reported with one dimension more than it was declared with
  *   POINT=HOW        every call of this kind fails; POINT=HOW@N: the N-th one since the client was made
- *     points         client, compile, upload, run, readback, event (those of uploads and readbacks together)
+ *     points         client, compile, upload, run, readback, event (those of uploads and readbacks together), save and
+ *                    load of a program (load=abort ends the process)
  *     ways           error (of a compile: at the line of an operation), oom, refused; for compiles also long: an error
  *                    of a megabyte; for runs also taken: donated
  *                    arguments are gone although the run failed; for events also slow: they come true 20 ms late
@@ -95,10 +96,12 @@ struct PJRT_Event {
 struct PJRT_LoadedExecutable {
     object object;
     main_signature signature;
+    bool was_saved; /* made of bytes */
 };
 struct PJRT_Executable {
     object object;
     main_signature signature;
+    bool was_saved;
     /* As they are reported. */
     PJRT_Buffer_Type elements[MOST_PORTS];
     int64_t dims[MOST_PORTS * MOST_DIMENSIONS];
@@ -110,7 +113,8 @@ static object *objects;
 static PJRT_Device devices[MOST_DEVICES];
 static PJRT_Device *device_list[MOST_DEVICES];
 static struct {
-    long made[KIND_COUNT], destroyed[KIND_COUNT], live_bytes, uploads, downloads, compiles, runs, misuses;
+    long made[KIND_COUNT], destroyed[KIND_COUNT], live_bytes, uploads, downloads, compiles, saves, loads, saved_alive,
+        runs, misuses;
     char first_misuse[MOST_TEXT];
 } counts;
 
@@ -151,8 +155,19 @@ static bool destroy(void *pointer, object_kind kind, const char *call) {
 
 /* ---- settings --------------------------------------------------------------------------------------------------- */
 
-typedef enum fail_point { AT_CLIENT, AT_COMPILE, AT_UPLOAD, AT_RUN, AT_READBACK, AT_EVENT, POINT_COUNT } fail_point;
-static const char *const point_names[POINT_COUNT] = {"client", "compile", "upload", "run", "readback", "event"};
+typedef enum fail_point {
+    AT_CLIENT,
+    AT_COMPILE,
+    AT_UPLOAD,
+    AT_RUN,
+    AT_READBACK,
+    AT_EVENT,
+    AT_SAVE,
+    AT_LOAD,
+    POINT_COUNT
+} fail_point;
+static const char *const point_names[POINT_COUNT] = {"client",   "compile", "upload", "run",
+                                                     "readback", "event",   "save",   "load"};
 
 static struct {
     bool small_table, refuse_option, result_shape;
@@ -608,6 +623,7 @@ static PJRT_Error *get_executable(PJRT_LoadedExecutable_GetExecutable_Args *args
     PJRT_Executable *executable = make(EXECUTABLE, sizeof *executable);
     int64_t *dims = executable->dims;
     executable->signature = args->loaded_executable->signature;
+    executable->was_saved = args->loaded_executable->was_saved;
     for (size_t i = 0; i < executable->signature.result_count; i++) report_result(executable, i, &dims);
     args->executable = executable;
     return NULL;
@@ -661,6 +677,62 @@ static PJRT_Error *executable_destroy(PJRT_Executable_Destroy_Args *args) {
 static PJRT_Error *loaded_destroy(PJRT_LoadedExecutable_Destroy_Args *args) {
     ENTER(PJRT_LoadedExecutable_Destroy);
     destroy(args->executable, LOADED_EXECUTABLE, "PJRT_LoadedExecutable_Destroy");
+    return NULL;
+}
+
+/* ---- saving and loading ----------------------------------------------------------------------------------------- */
+
+static const char saved_magic[8] = "fakesave";
+
+/* Bytes that an engine could be ended by: anything but what was saved is a misuse. */
+typedef struct saved_bytes {
+    char magic[8];
+    main_signature signature;
+} saved_bytes;
+
+static void delete_saved(PJRT_SerializedExecutable *saved) {
+    pthread_mutex_lock(&lock);
+    counts.saved_alive--;
+    free(saved);
+    pthread_mutex_unlock(&lock);
+}
+
+static PJRT_Error *executable_serialize(PJRT_Executable_Serialize_Args *args) {
+    ENTER(PJRT_Executable_Serialize);
+    if (!alive(args->executable, EXECUTABLE, "PJRT_Executable_Serialize")) return fail_misused();
+    if (args->executable->was_saved) misuse("PJRT_Executable_Serialize: of an executable that was loaded itself");
+    const char *how = outcome(AT_SAVE);
+    if (*how) return fail_as(how);
+    saved_bytes *saved = allocate(1, sizeof *saved);
+    memcpy(saved->magic, saved_magic, sizeof saved_magic);
+    saved->signature = args->executable->signature;
+    args->serialized_bytes = (const char *)saved;
+    args->serialized_bytes_size = sizeof *saved;
+    args->serialized_executable = (PJRT_SerializedExecutable *)saved;
+    args->serialized_executable_deleter = delete_saved;
+    counts.saves++;
+    counts.saved_alive++;
+    return NULL;
+}
+
+static PJRT_Error *deserialize(PJRT_Executable_DeserializeAndLoad_Args *args) {
+    ENTER(PJRT_Executable_DeserializeAndLoad);
+    if (!alive(args->client, CLIENT, "PJRT_Executable_DeserializeAndLoad")) return fail_misused();
+    const char *how = outcome(AT_LOAD);
+    if (strcmp(how, "abort") == 0) abort();
+    if (*how) return fail_as(how);
+    saved_bytes saved;
+    if (args->serialized_executable_size != sizeof saved ||
+        memcmp(args->serialized_executable, saved_magic, sizeof saved_magic) != 0) {
+        misuse("PJRT_Executable_DeserializeAndLoad: of bytes that were not saved");
+        return fail_misused();
+    }
+    memcpy(&saved, args->serialized_executable, sizeof saved);
+    PJRT_LoadedExecutable *executable = make(LOADED_EXECUTABLE, sizeof *executable);
+    executable->signature = saved.signature;
+    executable->was_saved = true;
+    args->loaded_executable = executable;
+    counts.loads++;
     return NULL;
 }
 
@@ -750,6 +822,8 @@ static const struct {
     SLOT(PJRT_Executable_OutputElementTypes, executable_elements),
     SLOT(PJRT_Executable_OutputDimensions, executable_dimensions),
     SLOT(PJRT_Executable_GetCompiledMemoryStats, executable_memory),
+    SLOT(PJRT_Executable_Serialize, executable_serialize),
+    SLOT(PJRT_Executable_DeserializeAndLoad, deserialize),
     SLOT(PJRT_LoadedExecutable_Destroy, loaded_destroy),
     SLOT(PJRT_LoadedExecutable_GetExecutable, get_executable),
     SLOT(PJRT_LoadedExecutable_AddressableDevices, executable_devices),
@@ -799,6 +873,9 @@ const char *nitro_fake_counts(void) {
     used += add_count(text + used, sizeof text - used, "uploads", "", counts.uploads);
     used += add_count(text + used, sizeof text - used, "downloads", "", counts.downloads);
     used += add_count(text + used, sizeof text - used, "compiles", "", counts.compiles);
+    used += add_count(text + used, sizeof text - used, "saves", "", counts.saves);
+    used += add_count(text + used, sizeof text - used, "loads", "", counts.loads);
+    used += add_count(text + used, sizeof text - used, "saved_alive", "", counts.saved_alive);
     used += add_count(text + used, sizeof text - used, "runs", "", counts.runs);
     used += add_count(text + used, sizeof text - used, "misuses", "", counts.misuses);
     snprintf(text + used, sizeof text - used, "\"first_misuse\": \"%s\"}\n", counts.first_misuse);
