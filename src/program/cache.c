@@ -224,11 +224,13 @@ nt_status nt__program_ready(nt__program *program) {
 
 void nt__program_free(nt__program *program) {
     if (!program) return;
+    nt__text notices = {0};
     pthread_mutex_lock(&cache.lock);
     if (program->entry) program->entry->used = ++cache.clock;
     release(program->entry);
-    keep_within_limit(NULL);
+    keep_within_limit(program->quiet ? NULL : &notices);
     pthread_mutex_unlock(&cache.lock);
+    tell(&notices);
     nt__printed_free(&program->printed);
     nt__arena_free(&program->arena);
     nt__free(program->options);
