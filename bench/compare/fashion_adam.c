@@ -14,7 +14,15 @@
 
 NT_EXPERIMENT(Compared, COMPARED)
 
+/* Seconds since the process was started, whose time compare gives. */
+static double since_start(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9 - atof(getenv("BENCH_START"));
+}
+
 static nt_status build_data(const Compared *e, nt_data *data) {
+    double start = since_start();
     nt_array *images = nt_idx_read(e->data_dir, "train-images-idx3-ubyte");
     nt_array *labels = nt_idx_read(e->data_dir, "train-labels-idx1-ubyte");
     nt_split(data, "train", .batch = e->batch, .shuffle = true, .drop_last = true, .limit = 55000);
@@ -23,6 +31,7 @@ static nt_status build_data(const Compared *e, nt_data *data) {
     nt_split(data, "val", .batch = e->batch, .first = 55000);
     nt_split_field(data, "val", "image", images);
     nt_split_field(data, "val", "label", labels);
+    printf("data %.6f\n", since_start() - start);
     return nt_data_status(data);
 }
 
@@ -52,13 +61,6 @@ static nt_rule optimizer(const Compared *e) {
 
 NT_DEFINE(Compared, COMPARED, .build_data = build_data, .forward = forward, .loss = loss, .metrics = metrics,
           .optimizer = optimizer);
-
-/* Seconds since the process was started, whose time compare gives. */
-static double since_start(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9 - atof(getenv("BENCH_START"));
-}
 
 static double processor_seconds(void) {
     struct timespec used;
