@@ -76,7 +76,7 @@ static nt__disk_key key_of(const nt__program *program) {
 static nt_status load(const nt__program *program, const nt__disk_program *saved, const char *name,
                       nt__store_result *out) {
     char what[160];
-    nt__disk_guard guard;
+    nt__disk_guard guard = {.file = -1};
     nt__signature signature = nt__program_signature(program);
     snprintf(what, sizeof what, "%s of %s", program->role, program->experiment);
     nt__disk_guard_begin(&store.disk, name, &guard);
