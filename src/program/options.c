@@ -174,8 +174,8 @@ nt_status nt__options_try(nt__engine *engine, const nt__options *options) {
                                "    return %arg0 : tensor<f32>\n"
                                "  }\n"
                                "}\n";
-    static const nt__port argument = {"x", {NT_F32, {0}}, NT__SCALAR, -1},
-                          result = {"y", {NT_F32, {0}}, NT__SCALAR, -1};
+    static const nt__port argument = {"x", {NT_F32, {0}}, NT__OUTPUT, -1},
+                          result = {"y", {NT_F32, {0}}, NT__OUTPUT, -1};
     static const nt__signature signature = {&argument, 1, &result, 1};
     uint8_t *bytes;
     size_t length;

@@ -208,7 +208,7 @@ static void what_is_loaded_is_not_saved_again(void **state) {
     size_t length;
     nt__executable *executable, *loaded, *none;
     static const char text[] = "module {\n  func.func public @main(%arg0: tensor<f32>) -> tensor<f32> {\n";
-    static const nt__port x = {"x", {NT_F32, {0}}, NT__SCALAR, -1};
+    static const nt__port x = {"x", {NT_F32, {0}}, NT__OUTPUT, -1};
     const nt__signature signature = {&x, 1, &x, 1};
     assert_ok(compile("one", text, &signature, &executable));
     assert_ok(nt__executable_save(executable, &bytes, &length));
