@@ -118,19 +118,21 @@ static void say_what_differs(const head *h, const nt__disk_program *found, const
         snprintf(why, NT__DISK_WHY, "the saved one was compiled with other XLA_FLAGS");
 }
 
-/* The same text and options, compiled by something else. Without memory to look there is none. */
+/* The same text and options, compiled by something else. The very program may have come since it was looked for: it is
+ * no relative. */
 static nt_status look_for_relatives(const nt__disk *disk, const nt__disk_key *key, nt__disk_answer *answer,
                                     char why[NT__DISK_WHY]) {
     nt__disk_file *files;
     size_t count;
-    char content[33];
+    char content[33], own[NT__DISK_NAME];
     nt__hash_hex(key->content, content);
+    nt__disk_name(key, own);
     nt_status status = nt__disk_files(disk, nt__disk_program_ending, &files, &count);
     for (size_t i = 0; status == NT_OK && i < count && *answer == NT__DISK_ABSENT; i++) {
         head h = {0};
         nt__disk_program found;
         const char *problem;
-        if (strncmp(files[i].name, content, 32) != 0) continue;
+        if (strncmp(files[i].name, content, 32) != 0 || strcmp(files[i].name, own) == 0) continue;
         status = read_program(disk, files[i].name, &h, &found, &problem);
         if (status != NT_OK || (problem && !*problem)) continue;
         *answer = NT__DISK_REFUSED;
