@@ -69,7 +69,7 @@ typedef struct nt_run_options {
     bool trace_transfers;               /* a notice for each step: what moved to and from the device */
     /* Replaces what the schedules hook declares, all of it. A list that ends with a NULL name; NULL: not given. */
     const nt_named_schedule *schedules;
-    bool no_disk_cache;                 /* programs are neither looked for on disk nor kept there */
+    bool no_disk_cache; /* programs are neither looked for on disk nor kept there */
     /* Options of the engine's compiler for all programs of the run, "NAME=VALUE" each, as in
      * "xla_cpu_prefer_vector_width=256". true and false are a bool, whole numbers an integer, other numbers a real, the
      * rest text; a value in double quotes is always text. Tried on a trivial program before the data is built: a name

@@ -432,7 +432,7 @@ static void a_program_that_ended_a_process_goes(void **state) {
     (void)state;
     const nt__disk_key key = key_of(1);
     char name[NT__DISK_NAME];
-    nt__disk_guard guard;
+    nt__disk_guard guard = {.file = -1};
     name_of(&key, name);
     assert_ok(put(&key, "bytes", 5));
     nt__disk_guard_begin(&disk, name, &guard);

@@ -63,7 +63,7 @@ static nt_status try_program(const plan *p, nt__printed *printed, const nt__port
 static nt__program *program_of(plan p) {
     nt__port port;
     nt__printed printed = print_plan(&p, &port);
-    nt__program *program;
+    nt__program *program = NULL;
     assert_ok(try_program(&p, &printed, &port, &program));
     return program;
 }
