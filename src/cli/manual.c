@@ -48,7 +48,7 @@ static const entry files[] = {
     {"<run_dir>/metrics.jsonl", "the log of the run", NO_RUN},
     {"~/.cache/nitro/shell-history", "what was typed in the shell", NOT_SHELL},
     {"~/.cache/nitro/programs/", "compiled programs; those used longest ago are deleted when they take too much",
-     NO_ENGINE},
+     NT__HELP | NT__DEVICES},
     {"~/.cache/nitro/experiments/", "compiled experiments; what was not used for 30 days is deleted", NT__DEVICES},
 };
 

@@ -6,7 +6,7 @@
 
 #include "cli/words.h"
 
-enum { NT__TABLE_COLUMNS = 5 };
+enum { NT__TABLE_COLUMNS = 8 };
 
 /* Cells row by row; an empty text is an empty cell. The last column is as wide as it likes. */
 typedef struct nt__table {
