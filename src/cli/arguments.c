@@ -215,6 +215,16 @@ static nt_status set_keyword(const nt__keyword *keyword, const nt__flag *flag, n
     return is_negated ? unset(&keyword->field, flag, out) : set(&keyword->field, flag, out);
 }
 
+/* Flags replace the whole table of the schedules hook, as the option of a run does. */
+static nt_status parse_schedules(nt__command_options *options) {
+    nt_status status = NT_OK;
+    for (size_t i = 0; status == NT_OK && i < options->schedules.count; i++)
+        status = nt__schedule_parse(options->schedules.items[i], &options->parsed);
+    if (status == NT_OK) status = options->parsed.status;
+    if (options->parsed.count > 0) options->run.schedules = options->parsed.items;
+    return status;
+}
+
 nt_status nt__arguments_options(const nt__arguments *arguments, nt__command_options *out) {
     *out = (nt__command_options){0};
     nt_status status = NT_OK;
@@ -224,17 +234,14 @@ nt_status nt__arguments_options(const nt__arguments *arguments, nt__command_opti
     }
     out->run.compile_options = out->compile_options.items;
     out->run.compile_option_count = out->compile_options.count;
-    return status;
+    return status == NT_OK ? parse_schedules(out) : status;
 }
 
-nt_status nt__arguments_schedules(const nt__arguments *arguments, nt_schedules *out) {
-    nt_status status = NT_OK;
-    for (size_t i = 0; status == NT_OK && i < arguments->flag_count; i++) {
-        const nt__keyword *keyword = keyword_of(arguments->command, arguments->flags[i].name);
-        if (keyword && strcmp(keyword->field.name, "schedule") == 0)
-            status = nt__schedule_parse(arguments->flags[i].value, out);
-    }
-    return status == NT_OK ? out->status : status;
+void nt__command_options_free(nt__command_options *options) {
+    nt__schedules_free(&options->parsed);
+    nt__words_free(&options->inputs);
+    nt__words_free(&options->schedules);
+    nt__words_free(&options->compile_options);
 }
 
 /* ---- fields ----------------------------------------------------------------------------------------------------- */

@@ -25,14 +25,14 @@ typedef enum nt__flag_group { NT__FLAGS_RUN, NT__FLAGS_OUTPUT, NT__FLAGS_BUILD }
 /* What flags other than fields of an experiment set. */
 typedef struct nt__command_options {
     nt_run_options run;
-    const char *split, *weights; /* of an evaluation; weights of a prediction too */
-    const char *input, *out;     /* of a prediction; `input` may be there several times, this is the last */
-    const char *schedule;        /* the last one; nt__arguments_schedules has all */
-    const char *stats;           /* file for the counters */
-    const char *experiment, *cflags, *ldflags; /* of the build */
-    bool watch;                                /* of the shell */
-    nt__words compile_options;                 /* of the run, which points here */
-    bool all;                                  /* clear everything */
+    const char *split, *weights;                  /* of an evaluation; weights of a prediction too */
+    const char *out;                              /* of a prediction */
+    const char *stats;                            /* file for the counters */
+    const char *experiment, *cflags, *ldflags;    /* of the build */
+    bool watch;                                   /* of the shell */
+    nt__words inputs, schedules, compile_options; /* every value, in order */
+    nt_schedules parsed;                          /* the schedules; the options of the run point here */
+    bool all;                                     /* clear everything */
     bool help;
 } nt__command_options;
 
@@ -78,11 +78,10 @@ nt_status nt__arguments_check_files(const nt__arguments *arguments, const char *
  * left out. Names and values are borrowed. */
 nt_status nt__arguments_inherit(nt__arguments *to, const nt__arguments *from);
 
-/* Fills the options from the flags that are no fields. The others are left for nt__arguments_fields. Only runs take
- * lists; who makes a run frees them. */
+/* Fills the options from the flags that are no fields. The others are left for nt__arguments_fields. Free the options
+ * after a failure too. */
 nt_status nt__arguments_options(const nt__arguments *arguments, nt__command_options *out);
-/* Adds every --schedule, in their order. None: nothing. */
-nt_status nt__arguments_schedules(const nt__arguments *arguments, nt_schedules *out);
+void nt__command_options_free(nt__command_options *options);
 /* Sets fields from the other flags. A flag that is no field either is an error with the closest names; `experiment`
  * NULL: no flag is a field. */
 nt_status nt__arguments_fields(const nt__arguments *arguments, const nt_experiment *experiment, void *fields);

@@ -58,7 +58,6 @@ typedef struct nt__session {
     nt__command_options options;
     const nt_experiment *experiment;
     void *fields;
-    nt_schedules schedules; /* of the flags */
     nt_run *run;
     nt__terminal terminal;
     bool has_terminal, engine_used;

@@ -28,6 +28,13 @@ enum {
                                                            .has_field = has_field_                                 \
     }
 
+/* A flag of a run that may be given several times. */
+#define LIST(commands_, name_, member, default_, doc_)                                                \
+    {                                                                                                 \
+        FIELD(name_, member, STRING, default_, doc_), .given = NT__NOT_NOTED, .group = NT__FLAGS_RUN, \
+                                                      .commands = commands_, .is_list = true          \
+    }
+
 static const nt__keyword keywords[] = {
     {FIELD("run_dir", run.run_dir, STRING, "runs/<Experiment>", "folder of the parameters and the log"),
      .given = NT__NOT_NOTED, .group = NT__FLAGS_RUN, .commands = MAKES, .has_field = true},
@@ -37,17 +44,15 @@ static const nt__keyword keywords[] = {
     NUMBER(true, accum, INT64, "1", "micro-batches in an optimizer step"),
     NUMBER(true, gradient_clip_norm, DOUBLE, "no clipping", "largest norm of all gradients together"),
     NUMBER(false, learning_rate, DOUBLE, "the learning_rate hook, else 0.001", "step size of the optimizer"),
-    FLAG(RUN, MAKES, "schedule", schedule, STRING, "the schedules hook",
+    LIST(MAKES, "schedule", schedules, "the schedules hook",
          "NAME=cosine:FROM:TO, =linear:FROM:TO or =constant:VALUE over the steps; for each value once"),
     FLAG(RUN, NT__EVALUATE, "split", split, STRING, "test", "the data to evaluate"),
     FLAG(RUN, NT__EVALUATE | NT__PREDICT, "weights", weights, STRING, "<run_dir>/parameters.safetensors",
          "the parameters to use"),
-    FLAG(RUN, NT__PREDICT, "input", input, STRING, "none",
+    LIST(NT__PREDICT, "input", inputs, "none",
          "[FIELD=]FILE, once or more: .npy, .safetensors or IDX (also .gz), axis 0 the sample"),
     FLAG(RUN, NT__PREDICT, "out", out, STRING, "none", "the predictions: a .npy or .safetensors file"),
-    {FIELD("compile_option", compile_options, STRING, "none",
-           "NAME=VALUE for the engine's compiler; may be given several times"),
-     .given = NT__NOT_NOTED, .group = NT__FLAGS_RUN, .commands = MAKES, .is_list = true},
+    LIST(MAKES, "compile_option", compile_options, "none", "NAME=VALUE for the engine's compiler, once or more"),
     FLAG(RUN, MAKES, "no_cache", run.no_disk_cache, BOOL, "false", "compile, and leave the programs on disk alone"),
     FLAG(OUTPUT, NT__CACHE, "all", all, BOOL, "false", "clear: the compiled experiments too"),
     FLAG(OUTPUT, MAKES, "quiet", run.quiet, BOOL, "false", "results only: no progress, no notices"),

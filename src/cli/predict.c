@@ -107,11 +107,9 @@ static nt_status add_input(inputs *in, const char *text) {
     return name ? add_path(in, name, text + length + 1) : NT_OUT_OF_MEMORY;
 }
 
-static nt_status read_inputs(const nt__arguments *arguments, inputs *in) {
-    const nt__keyword *keyword = nt__keyword_find("input");
+static nt_status read_inputs(const nt__words *values, inputs *in) {
     nt_status status = NT_OK;
-    for (size_t i = 0; status == NT_OK && i < arguments->flag_count; i++)
-        if (nt__keyword_find(arguments->flags[i].name) == keyword) status = add_input(in, arguments->flags[i].value);
+    for (size_t i = 0; status == NT_OK && i < values->count; i++) status = add_input(in, values->items[i]);
     if (status == NT_OK && in->count == 0)
         return nt__fail(NT_INVALID, "no array was given: write --input=FILE or --input=FIELD=FILE once or more; .npy, "
                                     ".safetensors and IDX files are read");
@@ -182,7 +180,9 @@ static nt_status check_words(const nt__arguments *arguments, inputs *in) {
     nt_status status = nt__arguments_options(arguments, &options);
     if (status == NT_OK) status = nt__arguments_check_files(arguments, "predict");
     if (status == NT_OK) status = check_out(options.out);
-    return status == NT_OK ? read_inputs(arguments, in) : status;
+    if (status == NT_OK) status = read_inputs(&options.inputs, in);
+    nt__command_options_free(&options);
+    return status;
 }
 
 nt__exit_code nt__predict_command(const nt__arguments *arguments) {

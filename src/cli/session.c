@@ -58,13 +58,6 @@ static nt_status set_fields(nt__session *session) {
     return nt__arguments_fields(session->arguments, experiment, session->fields);
 }
 
-/* Flags replace the whole table of the schedules hook, as the option of a run does. */
-static nt_status set_schedules(nt__session *session) {
-    nt_status status = nt__arguments_schedules(session->arguments, &session->schedules);
-    if (status == NT_OK && session->schedules.count > 0) session->options.run.schedules = session->schedules.items;
-    return status;
-}
-
 /* ---- the run ---------------------------------------------------------------------------------------------------- */
 
 static void open_terminal(nt__session *session) {
@@ -108,8 +101,7 @@ nt__exit_code nt__session_open(const nt__arguments *arguments, const char *comma
     if (status != NT_OK) return nt__report_wrong_use(status);
     nt__exit_code code = nt__load_files(arguments, &out->options, command);
     if (code != NT__EXIT_DONE) return code;
-    status = set_schedules(out);
-    if (status == NT_OK) status = choose_experiment(out, &out->experiment);
+    status = choose_experiment(out, &out->experiment);
     if (status == NT_OK) status = set_fields(out);
     if (status != NT_OK) return nt__report_wrong_use(status);
     open_terminal(out);
@@ -137,9 +129,8 @@ nt__exit_code nt__session_close(nt__session *session, nt__exit_code code) {
     close_terminal(session);
     code = write_stats(session, code);
     if (session->engine_used) code = close_engine(code);
-    nt__schedules_free(&session->schedules);
     nt__free(session->fields);
-    nt__words_free(&session->options.compile_options);
+    nt__command_options_free(&session->options);
     return code;
 }
 

@@ -108,6 +108,7 @@ static nt__exit_code close_shell(nt__shell *shell, nt__exit_code code) {
     if (shell->made && stats) code = report_closing(nt_stats_write(stats), code);
     if (shell->made) code = report_closing(nt_shutdown(), code);
     nt__free(shell->runs);
+    nt__command_options_free(&shell->options);
     nt__watch_free(&shell->watch);
     nt__built_free(&shell->built);
     return code;

@@ -69,18 +69,24 @@ static nt_status set_fields(nt__shell_run *run) {
     return nt__arguments_fields(&run->arguments, run->experiment, run->fields);
 }
 
+static nt_status make_with(nt__shell_run *run, nt__shell *shell, nt__command_options *options) {
+    nt_status status = nt__shell_choose(shell, options->experiment, &run->experiment);
+    if (status == NT_OK) status = choose_folder(run, shell, &options->run);
+    if (status == NT_OK) status = set_fields(run);
+    if (status != NT_OK) return status;
+    options->run.on_event = nt__terminal_event;
+    options->run.event_context = &shell->terminal;
+    return nt_run_new(run->experiment, run->fields, &options->run, &run->run);
+}
+
 static nt_status make(nt__shell_run *run, nt__shell *shell, const nt__words *words) {
-    nt__command_options options;
+    nt__command_options options = {0};
     nt_status status = read_words(run, shell, words);
     if (status == NT_OK) status = choose_name(run, shell);
     if (status == NT_OK) status = nt__arguments_options(&run->arguments, &options);
-    if (status == NT_OK) status = nt__shell_choose(shell, options.experiment, &run->experiment);
-    if (status == NT_OK) status = choose_folder(run, shell, &options.run);
-    if (status == NT_OK) status = set_fields(run);
-    if (status != NT_OK) return status;
-    options.run.on_event = nt__terminal_event;
-    options.run.event_context = &shell->terminal;
-    return nt_run_new(run->experiment, run->fields, &options.run, &run->run);
+    if (status == NT_OK) status = make_with(run, shell, &options);
+    nt__command_options_free(&options);
+    return status;
 }
 
 nt_status nt__shell_new(nt__shell *shell, const nt__words *words) {

@@ -31,6 +31,8 @@ static nt_status read_list(nt__command_bit command, const char *const *words) {
     int count = 0;
     while (words[count]) count++;
     nt__arguments_free(&arguments);
+    nt__command_options_free(&options);
+    options = (nt__command_options){0};
     fields = Some_defaults();
     nt_status status = nt__arguments_read(command, count, (char *const *)(uintptr_t)words, &arguments);
     if (status == NT_OK) status = nt__arguments_options(&arguments, &options);
@@ -48,6 +50,7 @@ static nt_status read_list(nt__command_bit command, const char *const *words) {
 static int release(void **state) {
     (void)state;
     nt__arguments_free(&arguments);
+    nt__command_options_free(&options);
     return 0;
 }
 
@@ -167,19 +170,14 @@ static void keywords_set_options(void **state) {
 
 static void schedules_add_up(void **state) {
     (void)state;
-    nt_schedules schedules = {0};
     reads("--schedule=learning_rate=cosine:1e-3:0", "--schedule", "smoothing=linear:0.1:0", "--trace-transfers");
     assert_true(options.run.trace_transfers);
-    assert_int_equal(nt__arguments_schedules(&arguments, &schedules), NT_OK);
-    assert_int_equal(schedules.count, 2);
-    assert_string_equal(schedules.items[0].name, "learning_rate");
-    assert_string_equal(schedules.items[1].name, "smoothing");
-    assert_null(schedules.items[2].name);
-    nt__schedules_free(&schedules);
-    reads("--schedule=learning_rate");
-    assert_int_equal(nt__arguments_schedules(&arguments, &schedules), NT_INVALID);
+    assert_int_equal(options.parsed.count, 2);
+    assert_string_equal(options.run.schedules[0].name, "learning_rate");
+    assert_string_equal(options.run.schedules[1].name, "smoothing");
+    assert_null(options.run.schedules[2].name);
+    assert_int_equal(read_words(NT__TRAIN, "a.c", "--schedule=learning_rate"), NT_INVALID);
     assert_non_null(strstr(nt_error_message(), "'learning_rate' is no schedule: write NAME=KIND:NUMBERS"));
-    nt__schedules_free(&schedules);
 }
 
 static void a_keyword_goes_before_a_field_of_its_name(void **state) {
@@ -226,6 +224,7 @@ static void every_keyword_is_complete(void **state) {
 static void every_refused_allocation_is_survived(void **state) {
     (void)state;
     nt__arguments_free(&arguments);
+    nt__command_options_free(&options);
     size_t live = nt__memory().live;
     static const char *const cases[] = {"--hiddenunits=3", "--hidden-units=3"};
     for (size_t i = 0; i < 2; i++) {
