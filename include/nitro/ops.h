@@ -86,9 +86,11 @@ nt_tensor nt_where_at(nt_tensor which, nt_tensor a, nt_tensor b, nt_site site);
 
 /* A tensor of `shape` filled with one number. */
 #define nt_full(dtype, shape, value) nt_full_at(dtype, shape, value, NT_SITE)
-/* A host array as a constant of the program. Its elements become program text: data belongs in the batch or in a Device
- * field. */
-#define nt_constant(array) nt_constant_at(array, NT_SITE)
+/* A small host array as a constant of the program: its elements are written into the program's text. Data belongs in a
+ * field of the batch, a DEVICE field or a parameter, and is refused here, before it is read: all constant arrays of a
+ * trace may have 65,536 bytes. Data that comes as many numbers is refused too: one line may make constants of 4,096
+ * different elements in a trace. */
+#define nt_constant(array) nt_constant_at(array, #array, NT_SITE)
 /* Index along `axis`: 0, 1, 2, ... in a tensor of `shape`. */
 #define nt_iota(dtype, shape, axis) nt_iota_at(dtype, shape, axis, NT_SITE)
 /* Integer labels [...] to [..., classes]: 1 at the label, else 0; a label outside 0..classes-1 gives a row of zeros. No
@@ -96,7 +98,7 @@ nt_tensor nt_where_at(nt_tensor which, nt_tensor a, nt_tensor b, nt_site site);
 #define nt_one_hot(labels, classes, dtype) nt_one_hot_at(labels, classes, dtype, NT_SITE)
 
 nt_tensor nt_full_at(nt_dtype dtype, nt_shape shape, double value, nt_site site);
-nt_tensor nt_constant_at(const nt_array *array, nt_site site);
+nt_tensor nt_constant_at(const nt_array *array, const char *expression, nt_site site);
 nt_tensor nt_iota_at(nt_dtype dtype, nt_shape shape, int axis, nt_site site);
 nt_tensor nt_one_hot_at(nt_tensor labels, int64_t classes, nt_dtype dtype, nt_site site);
 

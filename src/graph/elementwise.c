@@ -28,12 +28,17 @@ nt_tensor nt__filled(const char *what, nt__type type, double value, nt_site site
     return nt__emit(NT__OP_constant, site, type, 0, NULL, &(nt__attributes){.elements = element, .splat = true});
 }
 
-nt_tensor nt_full_at(nt_dtype dtype, nt_shape shape, double value, nt_site site) {
-    return nt__filled("full", (nt__type){dtype, shape}, value, site);
+nt_tensor nt__given_number(const char *what, nt__type type, double value, nt_site site) {
+    return nt__take_number(what, value, site) ? nt__filled(what, type, value, site) : nt__failed();
 }
 
-nt_tensor nt_constant_at(const nt_array *array, nt_site site) {
+nt_tensor nt_full_at(nt_dtype dtype, nt_shape shape, double value, nt_site site) {
+    return nt__given_number("full", (nt__type){dtype, shape}, value, site);
+}
+
+nt_tensor nt_constant_at(const nt_array *array, const char *expression, nt_site site) {
     if (!array) return nt__trace_fail(site, "constant", "array is NULL: was it not read or made?");
+    if (!nt__take_constant(array, expression, site)) return nt__failed();
     void *elements = nt__trace_alloc(site, "constant", 1, array->bytes);
     if (!elements) return nt__failed();
     if (array->bytes) memcpy(elements, array->data, array->bytes);
@@ -111,7 +116,7 @@ static bool all_of_this_trace(nt_site site, const char *what, int count, const n
 
 /* Gives an operand the shape of `type`; a number becomes a constant of the type. */
 static nt_tensor bring_to(nt_site site, const char *what, nt__type type, nt_tensor x) {
-    return nt__is_number(x) ? nt__filled(what, type, x.number, site) : nt_broadcast_at(x, type.shape, site);
+    return nt__is_number(x) ? nt__given_number(what, type, x.number, site) : nt_broadcast_at(x, type.shape, site);
 }
 
 /* ---- shape rules ------------------------------------------------------------------------------------------------ */

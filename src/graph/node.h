@@ -103,6 +103,19 @@ struct nt__node {
     nt_site site;
 };
 
+/* What has become constants of a trace. Elements count once for each line that brings them in. */
+typedef struct nt__captured {
+    size_t array_bytes;
+    struct nt__captured_line {
+        nt_site site;
+        size_t elements;
+    } * lines;
+    size_t line_count, line_capacity;
+    nt__hash *seen; /* of line and content; open addressing, all zeros is free */
+    size_t seen_count, seen_capacity;
+} nt__captured;
+void nt__captured_free(nt__captured *captured);
+
 struct nt__graph {
     nt__arena arena;
     nt__node **nodes; /* nodes[0] is unused: id 0 is the failed tensor */
@@ -112,6 +125,7 @@ struct nt__graph {
     char *message;
     nt__claim *claims;
     size_t claim_count, claim_capacity;
+    nt__captured captured;
     nt__graph *outer;
 };
 
@@ -128,6 +142,12 @@ bool nt__type_numeric(nt_site site, const char *what, nt__type type);
 /* An axis of a tensor of `type`, counted from the end when negative, as an index from 0. */
 bool nt__axis(nt_site site, const char *what, nt__type type, int64_t axis, int *out);
 
+/* Numbers and arrays of the user's that become constants (captured.c): false after keeping the error that they are
+ * data.
+ */
+bool nt__take_number(const char *what, double value, nt_site site);
+bool nt__take_constant(const nt_array *array, const char *expression, nt_site site);
+
 /* ---- making nodes: a failed tensor after keeping an error ------------------------------------------------------- */
 
 /* Zeroed memory that lives as long as the trace; NULL after keeping an error. */
@@ -136,6 +156,8 @@ nt_tensor nt__tensor_of(const nt__node *node);
 bool nt__is_number(nt_tensor x);
 /* A constant of `type` whose every element is `value`. */
 nt_tensor nt__filled(const char *what, nt__type type, double value, nt_site site);
+/* The same with a number of the user's, which counts as data that a program captures. */
+nt_tensor nt__given_number(const char *what, nt__type type, double value, nt_site site);
 /* A new node. `type` matters to rows whose shape rule is `given`. */
 nt_tensor nt__emit(nt__op op, nt_site site, nt__type type, int count, const nt_tensor *operands,
                    const nt__attributes *attributes);

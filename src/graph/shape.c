@@ -79,7 +79,7 @@ void nt__gradient_transpose(const nt__backward *b, nt_tensor *out) {
 /* ---- broadcast -------------------------------------------------------------------------------------------------- */
 
 nt_tensor nt_broadcast_at(nt_tensor x, nt_shape shape, nt_site site) {
-    if (nt__is_number(x)) return nt__filled("broadcast", (nt__type){NT_F32, shape}, x.number, site);
+    if (nt__is_number(x)) return nt__given_number("broadcast", (nt__type){NT_F32, shape}, x.number, site);
     const nt__node *node = nt__node_of(x, site, "broadcast");
     if (!node) return nt__failed();
     nt_shape from = node->type.shape, places = {.rank = from.rank};

@@ -26,6 +26,7 @@ void nt__trace_end(nt__graph *graph) {
     if (!graph) return;
     current = graph->outer;
     nt__arena_free(&graph->arena);
+    nt__captured_free(&graph->captured);
     nt__free(graph->claims);
     nt__free(graph->nodes);
     nt__free(graph);
