@@ -82,7 +82,7 @@ nt_status nt_arrays_put(nt_arrays *set, const char *name, nt_array *array);
 /* The array of that name, borrowed; NULL with a message that lists the names. */
 nt_array *nt_arrays_find(const nt_arrays *set, const char *name);
 size_t nt_arrays_count(const nt_arrays *set);
-/* Name and array at a place below the count. */
+/* Name and array at a place, NULL beyond the last. */
 const char *nt_arrays_name(const nt_arrays *set, size_t index);
 nt_array *nt_arrays_at(const nt_arrays *set, size_t index);
 nt_arrays *nt_arrays_retain(nt_arrays *set);

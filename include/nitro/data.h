@@ -26,6 +26,12 @@ nt_status nt_split_field(nt_data *data, const char *split, const char *field, nt
 /* NT_OK, or the first error as the thread's message: what build_data returns. */
 nt_status nt_data_status(nt_data *data);
 
+/* What a derive hook looks at: a field of a split as it was given to nt_split_field, whole, also the rows outside first
+ * <= row < limit. Borrowed. NULL with a message that lists what there is. */
+const nt_array *nt_data_array(const nt_data *data, const char *split, const char *field);
+/* Rows of a split; -1 with a message when there is no such split. */
+int64_t nt_data_rows(const nt_data *data, const char *split);
+
 /* ---- metrics on the host ---------------------------------------------------------------------------------------- */
 
 /* The rows of a batch on the host, padding cut off. */

@@ -9,19 +9,33 @@
  *     ... the hooks ...
  *     NT_DEFINE(Fashion, FASHION, .build_data = build_data, .forward = forward, .loss = loss)
  *
- * Types of fields: bool, int, int64_t, float, double, and const char * (not for DEVICE). Each has a default and a text
- * that says what it is. Axis 0 of what forward returns is the sample. Host hooks other than those of metrics are called
- * when a run is made (param_group for each parameter, rate_ratio for each group, the others once); forward, loss and
- * the traced metrics then, once for each program they are part of. When the run is used, those but build_data are
- * called again to see whether they have changed (nt_run_drift).
+ * A row is type, name, default, and a text that says what the field is. The default is an expression, evaluated each
+ * time that Fashion_defaults() is called and when a run looks for changes, so it makes no arrays: NULL stands for one
+ * that is set later. A field is a flag of the command when its type is bool, an integer, float,
+ * double or const char *. Axis 0 of what forward returns is the sample. Host hooks other than those of metrics are
+ * called when a run is made (param_group for each parameter, rate_ratio for each group, learning_rate and optimizer
+ * once more behind derive, the others once); forward, loss and the traced metrics then, once for each program they are
+ * part of. When the run is used, those but build_data and derive are called again to see whether they have changed
+ * (nt_run_drift).
  *
- * FIELD (Host): host code only. A traced hook that touches one does not compile, and the compiler's message has the
- * field's name. Changing it compiles nothing. DEVICE: an input of the programs, a tensor in traced hooks. Changing it
- * compiles nothing. GRAPH_CONST: an ordinary C value in traced hooks; it may decide shapes and control flow. Another
- * value is another program.
+ * FIELD (Host): host code only, of any C type. A traced hook that touches one does not compile, and the compiler's
+ * message has the field's name. Setup, tracing and training never follow a pointer in a Host field that is no string.
+ * Changing it compiles nothing.
+ * DEVICE: an input of the programs. bool, an integer, float or double is a tensor in traced hooks, an nt_array * too;
+ * an nt_arrays * is an nt_tensors there, whose members nt_member(e->frozen, "weight") gives. A run holds a reference of
+ * its own to the arrays. Another value compiles nothing; arrays of another type or shape are another program.
+ * GRAPH_CONST: bool, integers (enums too), float, double, const char *: an ordinary C value in traced hooks; it may
+ * decide shapes and control flow. Another value is another program.
+ *
+ * Which hook sees what:
+ *     the experiment itself, every field, on the host: build_data, derive, learning_rate, optimizer, param_group,
+ *         rate_ratio, schedules, metrics, host_train_metrics
+ *     the view, GRAPH_CONST values and DEVICE tensors: forward, loss, device_metrics, train_metrics
  */
 #ifndef NITRO_EXPERIMENT_H
 #define NITRO_EXPERIMENT_H
+
+#include <stdio.h>
 
 #include "nitro/data.h"
 #include "nitro/metrics.h"
@@ -36,7 +50,16 @@ typedef enum nt_field_type {
     NT_FIELD_INT64,
     NT_FIELD_FLOAT,
     NT_FIELD_DOUBLE,
-    NT_FIELD_STRING /* Host or GraphConst */
+    NT_FIELD_STRING, /* Host or GraphConst */
+    NT_FIELD_INT8,
+    NT_FIELD_UINT8,
+    NT_FIELD_INT16,
+    NT_FIELD_UINT16,
+    NT_FIELD_UINT,
+    NT_FIELD_UINT64,
+    NT_FIELD_ARRAY,  /* nt_array *: Host or Device */
+    NT_FIELD_ARRAYS, /* nt_arrays *: Host or Device */
+    NT_FIELD_OTHER,  /* any other type: Host */
 } nt_field_type;
 
 typedef struct nt_field_info {
@@ -46,7 +69,7 @@ typedef struct nt_field_info {
     size_t size;        /* bytes */
     size_t offset;      /* in the experiment's struct */
     size_t view_offset; /* in its view */
-    int line;           /* of the declaration */
+    int line;           /* of NT_DEFINE: the rows of one macro have no lines of their own */
 } nt_field_info;
 
 /* The hooks with their types erased; NT_DEFINE fills it from the typed ones. NULL: not defined. */
@@ -63,6 +86,10 @@ typedef struct nt_hooks {
     const char *(*param_group)(const void *e, const char *path);
     double (*rate_ratio)(const void *e, const char *group);
     void (*schedules)(const void *e, nt_schedules *out);
+    nt_status (*derive)(void *e, const nt_data *data);
+    /* Name of the preset at a place, NULL beyond the last. Gives its doc and sets its fields where these are not NULL.
+     */
+    const char *(*preset)(size_t index, const char **doc, void *e);
 } nt_hooks;
 
 typedef struct nt_experiment {
@@ -88,25 +115,67 @@ const nt_experiment *nt_experiment_at(size_t index);
  * Its definitions are the newest afterwards. NT_NOT_FOUND: it has none. */
 nt_status nt_experiment_load(const char *path);
 
+/* Fills `fields`, a struct of the experiment, with its defaults and then with what the preset sets. Values set after
+ * this call win over both. An unknown name is an error that lists the presets. */
+nt_status nt_preset(const nt_experiment *experiment, const char *name, void *fields);
+
+typedef enum nt_form {
+    NT_TABLE, /* a line a field: name, marker, value */
+    NT_LINE   /* one line, without a newline: "Fashion(hidden = 256, smoothing = 0.1)" */
+} nt_form;
+/* Writes the fields for a reader. Of arrays the element type and shape and never an element, of long strings the
+ * beginning: the length grows with the number of fields only. */
+nt_status nt_experiment_print(const nt_experiment *experiment, const void *fields, nt_form form, FILE *out);
+
 /* ---- the macros ------------------------------------------------------------------------------------------------- */
 
+/* By pointer, so that arrays and qualified types stay what they are. */
 #define NT_FIELD_TYPE_(T) \
-    _Generic((T){0},                                                                                                   \
-        bool: NT_FIELD_BOOL,                                                                                           \
-        int: NT_FIELD_INT,                                                                                             \
-        int64_t: NT_FIELD_INT64,                                                                                       \
-        float: NT_FIELD_FLOAT,                                                                                         \
-        double: NT_FIELD_DOUBLE,                                                                                       \
-        const char *: NT_FIELD_STRING)
+    _Generic((__typeof__(T) *)0,              \
+        bool *: NT_FIELD_BOOL,                \
+        signed char *: NT_FIELD_INT8,         \
+        unsigned char *: NT_FIELD_UINT8,      \
+        short *: NT_FIELD_INT16,              \
+        unsigned short *: NT_FIELD_UINT16,    \
+        int *: NT_FIELD_INT,                  \
+        unsigned int *: NT_FIELD_UINT,        \
+        long *: NT_FIELD_INT64,               \
+        unsigned long *: NT_FIELD_UINT64,     \
+        long long *: NT_FIELD_INT64,          \
+        unsigned long long *: NT_FIELD_UINT64,\
+        float *: NT_FIELD_FLOAT,              \
+        double *: NT_FIELD_DOUBLE,            \
+        const char **: NT_FIELD_STRING,       \
+        nt_array **: NT_FIELD_ARRAY,          \
+        nt_arrays **: NT_FIELD_ARRAYS,        \
+        default: NT_FIELD_OTHER)
+/* Whether a marker takes a type. The choice is between array types, not a condition, which a compiler would print in
+ * full beside the message. */
+#define NT_AS_TYPE_(field_type) char(*)[1 + (field_type)]
+#define NT_DEVICE_TAKES_(T)                                                                                        \
+    _Generic((NT_AS_TYPE_(NT_FIELD_TYPE_(T)))0, NT_AS_TYPE_(NT_FIELD_OTHER) : 0, NT_AS_TYPE_(NT_FIELD_STRING) : 0, \
+             default : 1)
+#define NT_GRAPH_CONST_TAKES_(T)                                                                                  \
+    _Generic((NT_AS_TYPE_(NT_FIELD_TYPE_(T)))0, NT_AS_TYPE_(NT_FIELD_OTHER) : 0, NT_AS_TYPE_(NT_FIELD_ARRAY) : 0, \
+             NT_AS_TYPE_(NT_FIELD_ARRAYS) : 0, default : 1)
 
-#define NT_MEMBER_(T, name_, default_, doc_) T name_;
+#define NT_MEMBER_(T, name_, default_, doc_) __typeof__(T) name_;
 /* A Host field's type in the view: its name is the error message. The line keeps the tags of two experiments in a file
  * apart. */
 #define NT_VIEW_HOST_(T, name_, default_, doc_)                                                \
     struct NT_JOIN3(name_, _is_a_Host_field__mark_it_DEVICE_or_GRAPH_CONST__line_, __LINE__) { \
         char sentinel;                                                                         \
     } name_;
-#define NT_VIEW_DEVICE_(T, name_, default_, doc_) nt_tensor name_;
+#define NT_VIEW_DEVICE_(T, name_, default_, doc_)                                                                    \
+    _Static_assert(NT_DEVICE_TAKES_(T),                                                                              \
+                   "field " #name_ ": DEVICE takes bool, integers, float, double, nt_array * and nt_arrays *; a " #T \
+                   " is for FIELD");                                                                                 \
+    __typeof__(_Generic((__typeof__(T) *)0, nt_arrays * * : (nt_tensors){0}, default : (nt_tensor){0})) name_;
+#define NT_VIEW_GRAPH_CONST_(T, name_, default_, doc_)                                                         \
+    _Static_assert(NT_GRAPH_CONST_TAKES_(T),                                                                   \
+                   "field " #name_ ": GRAPH_CONST takes bool, integers, float, double and const char *; a " #T \
+                   " is for FIELD, an array for DEVICE");                                                      \
+    __typeof__(T) name_;
 #define NT_DEFAULT_(T, name_, default_, doc_) .name_ = default_,
 #define NT_INFO_(T, name_, default_, doc_, marker_) \
     {.name = #name_,                                \
@@ -128,8 +197,12 @@ nt_status nt_experiment_load(const char *path);
         FIELDS(NT_MEMBER_, NT_MEMBER_, NT_MEMBER_)                                                                 \
     } E;                                                                                                           \
     typedef struct E##_view {                                                                                      \
-        FIELDS(NT_VIEW_HOST_, NT_VIEW_DEVICE_, NT_MEMBER_)                                                         \
+        FIELDS(NT_VIEW_HOST_, NT_VIEW_DEVICE_, NT_VIEW_GRAPH_CONST_)                                               \
     } E##_view;                                                                                                    \
+    typedef struct E##_preset {                                                                                    \
+        const char *name, *doc;                                                                                    \
+        void (*set)(E * e); /* changes fields; those it leaves have their defaults. NULL: all do */                \
+    } E##_preset;                                                                                                  \
     typedef struct E##_hooks {                                                                                     \
         /* Fills the splits. Host code, once, at setup. Required. */                                               \
         nt_status (*build_data)(const E *e, nt_data *data);                                                        \
@@ -154,11 +227,16 @@ nt_status nt_experiment_load(const char *path);
         double (*rate_ratio)(const E *e, const char *group);                                                       \
         /* Calls nt_schedule_set for each value that changes from step to step. */                                 \
         void (*schedules)(const E *e, nt_schedules *out);                                                          \
+        /* Changes fields by what is in the data, once, behind build_data; what it sets is what all else sees. */  \
+        nt_status (*derive)(E * e, const nt_data *data);                                                           \
+        const E##_preset *presets; /* NT_PRESETS(E, {"name", "what it is for", function}, ...) */                  \
     } E##_hooks;                                                                                                   \
     static inline E E##_defaults(void) {                                                                           \
         return (E){FIELDS(NT_DEFAULT_, NT_DEFAULT_, NT_DEFAULT_)};                                                 \
     }                                                                                                              \
     const nt_experiment *E##_experiment(void);
+
+#define NT_PRESETS(E, ...) ((const E##_preset[]){__VA_ARGS__, {NULL, NULL, NULL}})
 
 #define NT_DEFINE(E, FIELDS, ...)                                                                                      \
     static const E##_hooks E##_hooks_ = {__VA_ARGS__};                                                                 \
@@ -201,6 +279,17 @@ nt_status nt_experiment_load(const char *path);
     static void E##_schedules_(const void *e, nt_schedules *out) {                                                     \
         E##_hooks_.schedules(e, out);                                                                                  \
     }                                                                                                                  \
+    static nt_status E##_derive_(void *e, const nt_data *data) {                                                       \
+        return E##_hooks_.derive(e, data);                                                                             \
+    }                                                                                                                  \
+    static const char *E##_preset_(size_t index, const char **doc, void *e) {                                          \
+        const E##_preset *preset = E##_hooks_.presets;                                                                 \
+        for (size_t i = 0; preset && preset->name && i < index; i++) preset++;                                         \
+        if (!preset || !preset->name) return NULL;                                                                     \
+        if (doc) *doc = preset->doc;                                                                                   \
+        if (e && preset->set) preset->set(e);                                                                          \
+        return preset->name;                                                                                           \
+    }                                                                                                                  \
     static void E##_set_defaults_(void *e) {                                                                           \
         *(E *)e = E##_defaults();                                                                                      \
     }                                                                                                                  \
@@ -229,6 +318,8 @@ nt_status nt_experiment_load(const char *path);
             .param_group = E##_hooks_.param_group ? E##_param_group_ : NULL,                                           \
             .rate_ratio = E##_hooks_.rate_ratio ? E##_rate_ratio_ : NULL,                                              \
             .schedules = E##_hooks_.schedules ? E##_schedules_ : NULL,                                                 \
+            .derive = E##_hooks_.derive ? E##_derive_ : NULL,                                                          \
+            .preset = E##_preset_,                                                                                     \
         };                                                                                                             \
         return &self;                                                                                                  \
     }                                                                                                                  \

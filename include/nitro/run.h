@@ -61,6 +61,8 @@ typedef struct nt_run_options {
     nt_maybe_int accum;      /* micro-batches in a step: 1 */
     nt_maybe_double gradient_clip_norm; /* 0 or below: no clipping */
     nt_maybe_double learning_rate;      /* the learning_rate hook, else 1e-3 */
+    const char *preset;                 /* the preset that the fields are from: shown and logged. With fields NULL it
+                                           sets them */
     bool no_data;                       /* build_data is not called, and the handle only predicts */
     nt_maybe_int batch;                 /* samples in a batch with no_data: 128; splits say it themselves */
     bool no_log;                        /* write nothing below run_dir, and do not lock it */
@@ -80,10 +82,13 @@ typedef struct nt_run_options {
     void *event_context;
 } nt_run_options;
 
-/* Sets up a run: builds the data, traces the hooks, lays out the parameters and draws their initial values. Compiles
- * nothing; a program is compiled when it is first used. `fields` is a struct of the experiment (E_defaults() with
- * changes), copied; strings in it must outlive the run. With no_data what needs the layout of a batch waits for the
- * first prediction: the traces, the parameters, and whether a file that was loaded fits them. */
+/* Sets up a run: builds the data, lets derive change the fields by it, traces the hooks, lays out the parameters and
+ * draws their initial values. Compiles nothing; a program is compiled when it is first used. `fields` is a struct of
+ * the experiment (E_defaults() with changes), copied; NULL stands for the preset, else the defaults. Strings in it, and
+ * what pointers in Host fields point at, must outlive the run; of arrays in DEVICE fields the run keeps references. An
+ * array that derive puts into a DEVICE field passes to the run. With no_data
+ * build_data and derive are not called, and what needs the layout of a batch waits for the first prediction: the
+ * traces, the parameters, and whether a file that was loaded fits them. */
 nt_status nt_run_new(const nt_experiment *experiment, const void *fields, const nt_run_options *options, nt_run **out);
 void nt_run_free(nt_run *run);
 /* Frees the compiled programs and closes the engine's client, once all runs are freed; an error says what is still
@@ -130,6 +135,32 @@ nt_status nt_predict(nt_run *run, const nt_named_array *fields, size_t count, nt
  * text moved. What host hooks (build_data, metrics) do cannot be compared. `quiet` leaves all of it out. This call
  * gives the same report as text, "" when nothing differs; it belongs to the run and lives until the next call. */
 nt_status nt_run_drift(nt_run *run, const char **report);
+
+/* ---- DEVICE fields of a live run -------------------------------------------------------------------------------- */
+
+/* nt_set_device(run, "smoothing", 0.1): gives a DEVICE field another value: a C number for a number, an nt_array * for
+ * an array, an nt_arrays * for a set of them, and an nt_array * for one array of a set, named "frozen.weight". Uploaded
+ * at once, compiles nothing. A value of another numeric type is converted when the field's type has it. Refused: a
+ * field that there is not, a Host or GraphConst field, one with a schedule, a value that does not convert, an array of
+ * another shape; then nothing has changed. The run keeps references to arrays. May be called from a listener. */
+#define nt_set_device(run, field, value) \
+    _Generic((value),                          \
+        float: nt_set_device_number,           \
+        double: nt_set_device_number,          \
+        nt_array *: nt_set_device_array,       \
+        nt_arrays *: nt_set_device_arrays,     \
+        default: nt_set_device_integer)(run, field, value)
+nt_status nt_set_device_number(nt_run *run, const char *field, double value);
+nt_status nt_set_device_integer(nt_run *run, const char *field, int64_t value);
+nt_status nt_set_device_array(nt_run *run, const char *field, nt_array *value);
+nt_status nt_set_device_arrays(nt_run *run, const char *field, nt_arrays *value);
+/* What is on the device, read back: of a number an array of rank 0, of a set one array, named "frozen.weight". The
+ * caller frees it. NULL with a message for fields that are not DEVICE. */
+nt_array *nt_get_device(nt_run *run, const char *field);
+
+/* Writes the fields of a run (those that derive changed are marked), its preset, settings, step and epoch. As
+ * nt_experiment_print, but arrays of Host fields are not looked at. */
+nt_status nt_run_print(const nt_run *run, nt_form form, FILE *out);
 
 /* Asks training, evaluation or prediction to end at the next step. Safe in a signal handler. Stays set until
  * nt_stop_clear. */

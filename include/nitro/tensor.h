@@ -31,6 +31,14 @@ typedef struct nt_tensor {
 } nt_tensor;
 #define NT_NUMBER_MARK ((const struct nt_trace_mark *)UINTPTR_MAX)
 
+/* Tensors with names: what a DEVICE field of type nt_arrays * is in a traced hook. */
+typedef struct nt_tensors {
+    const struct nt_tensors_content *content;
+} nt_tensors;
+/* nt_member(e->frozen, "weight"): the tensor of that name. An unknown name is an error that lists the names. */
+#define nt_member(tensors, name) nt_member_at(tensors, name, NT_SITE)
+nt_tensor nt_member_at(nt_tensors tensors, const char *name, nt_site site);
+
 /* Shape and type of a tensor. Dimensions of a failed tensor are 1 in every axis, so that arithmetic on them does not
  * trap. */
 nt_dtype nt_dtype_of(nt_tensor x);

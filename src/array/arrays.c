@@ -29,7 +29,7 @@ static const member *find(const nt_arrays *set, const char *name) {
 
 /* Takes the array over when it gives NT_OK. */
 static nt_status put(nt_arrays *set, const char *name, nt_array *array) {
-    if (!name || !*name) return nt__fail(NT_INVALID, "an array of a set needs a name");
+    if (!*name) return nt__fail(NT_INVALID, "an array of a set needs a name");
     if (find(set, name)) return nt__fail(NT_INVALID, "the set has an array '%s' already", name);
     if (!NT__GROW(set->members, set->count, set->capacity)) return NT_OUT_OF_MEMORY;
     char *copy = nt__strdup(name);
@@ -68,11 +68,13 @@ size_t nt_arrays_count(const nt_arrays *set) {
 }
 
 const char *nt_arrays_name(const nt_arrays *set, size_t index) {
-    return nt__given(set, "nt_arrays_name", "set") ? set->members[index].name : NULL;
+    if (!nt__given(set, "nt_arrays_name", "set")) return NULL;
+    return index < set->count ? set->members[index].name : NULL;
 }
 
 nt_array *nt_arrays_at(const nt_arrays *set, size_t index) {
-    return nt__given(set, "nt_arrays_at", "set") ? set->members[index].array : NULL;
+    if (!nt__given(set, "nt_arrays_at", "set")) return NULL;
+    return index < set->count ? set->members[index].array : NULL;
 }
 
 nt_arrays *nt_arrays_retain(nt_arrays *set) {

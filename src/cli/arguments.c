@@ -178,8 +178,8 @@ nt_status nt__arguments_check_files(const nt__arguments *arguments, const char *
 /* ---- giving flags to options and fields ------------------------------------------------------------------------- */
 
 static nt_status fail_without_value(const nt_field_info *field, const nt__flag *flag) {
-    return nt__fail(NT_INVALID, "--%s needs a value (%s): write --%s=VALUE", flag->name,
-                    nt__field_type_name(field->type), flag->name);
+    return nt__fail(NT_INVALID, "--%s needs a value (%s): write --%s=VALUE", flag->name, nt__field_type_text(field),
+                    flag->name);
 }
 
 /* A bool that is followed by a file was not meant to have a value. */
@@ -190,6 +190,10 @@ static nt_status set_from_text(const nt_field_info *field, const nt__flag *flag,
 }
 
 static nt_status set(const nt_field_info *field, const nt__flag *flag, void *to) {
+    if (!nt__field_has_flag(field))
+        return nt__fail(NT_INVALID,
+                        "--%s: field %s (%s) has no text form and no flag; set it in C, in a preset or in derive",
+                        flag->name, field->name, nt__field_type_text(field));
     if (flag->value) return set_from_text(field, flag, to);
     if (field->type != NT_FIELD_BOOL) return fail_without_value(field, flag);
     return nt__field_parse(field, "true", to);
@@ -254,7 +258,8 @@ static void add_known_names(nt__arena *arena, nt__command_bit command, const nt_
         if (keyword->commands & command) nt__words_add(names, nt__flag_name(arena, keyword->field.name));
     for (size_t i = 0; experiment && i < experiment->field_count; i++) {
         const char *field = experiment->fields[i].name;
-        if (!find_keyword(command, field)) nt__words_add(names, nt__flag_name(arena, field));
+        if (nt__field_has_flag(&experiment->fields[i]) && !find_keyword(command, field))
+            nt__words_add(names, nt__flag_name(arena, field));
     }
 }
 

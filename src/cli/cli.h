@@ -45,8 +45,10 @@ void nt__print_usage(FILE *out);
 /* False: memory was short. */
 bool nt__print_manual(FILE *out);
 bool nt__print_command_manual(const nt__command *command, FILE *out);
-/* The fields of an experiment and the run keywords with the defaults that it gives them. */
-bool nt__print_experiment(const nt_experiment *experiment, FILE *out);
+/* The fields of an experiment with their values, its presets, and the run keywords with the defaults that it gives
+ * them.
+ */
+bool nt__print_experiment(const nt_experiment *experiment, const void *fields, FILE *out);
 
 /* ---- from a command line to a run ------------------------------------------------------------------------------- */
 
@@ -64,6 +66,8 @@ typedef struct nt__session {
     nt_notice_function notices_before;
 } nt__session;
 
+/* Fields before any flag: the preset's, else the defaults. */
+nt_status nt__set_start(const nt_experiment *experiment, const char *preset, void *fields);
 /* Everything up to a run that is ready to use; one that only evaluates writes no log. The session is to be closed also
  * when this fails. */
 nt__exit_code nt__session_open(const nt__arguments *arguments, const char *command, bool evaluates, nt__session *out);

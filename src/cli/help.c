@@ -5,20 +5,34 @@
 
 #include <string.h>
 
+#include "base/base.h"
+
 static nt__exit_code printed(bool complete) {
     return complete ? NT__EXIT_DONE : nt__report(NT__EXIT_FAILED);
 }
 
-static nt__exit_code print_experiments(const nt__arguments *arguments, const char *name) {
+/* Its fields with the preset's values when one was given. */
+static nt__exit_code print_experiment(const nt_experiment *experiment, const char *preset) {
+    void *fields = nt__alloc(1, experiment->size + 1);
+    if (!fields) return nt__report(NT__EXIT_FAILED);
+    nt_status status = nt__set_start(experiment, preset, fields);
+    nt__exit_code code =
+        status == NT_OK ? printed(nt__print_experiment(experiment, fields, stdout)) : nt__report_wrong_use(status);
+    nt__free(fields);
+    return code;
+}
+
+static nt__exit_code print_experiments(const nt__arguments *arguments, const nt__command_options *options) {
     const nt_experiment *experiment;
-    bool complete = true;
+    const char *name = options->experiment;
+    nt__exit_code code = NT__EXIT_DONE;
     size_t shown = 0;
-    for (size_t i = 0; (experiment = nt_experiment_at(i)); i++) {
+    for (size_t i = 0; code == NT__EXIT_DONE && (experiment = nt_experiment_at(i)); i++) {
         if (name && strcmp(experiment->name, name) != 0) continue;
         if (shown++) putchar('\n');
-        complete = nt__print_experiment(experiment, stdout) && complete;
+        code = print_experiment(experiment, options->run.preset);
     }
-    if (shown) return printed(complete);
+    if (shown) return code;
     nt__fail(NT_INVALID, "'%s' has no experiment%s%s", arguments->files.items[0], name ? " of the name " : "",
              name ? name : ": declare one with NT_EXPERIMENT and define it with NT_DEFINE");
     return nt__report(NT__EXIT_WRONG_USE);
@@ -33,5 +47,5 @@ nt__exit_code nt__help_command(const nt__arguments *arguments) {
     const nt__command *command = nt__command_find(arguments->files.items[0]);
     if (command) return printed(nt__print_command_manual(command, stdout));
     nt__exit_code code = nt__load_files(arguments, &options, "help");
-    return code == NT__EXIT_DONE ? print_experiments(arguments, options.experiment) : code;
+    return code == NT__EXIT_DONE ? print_experiments(arguments, &options) : code;
 }

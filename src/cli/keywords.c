@@ -36,6 +36,8 @@ enum {
     }
 
 static const nt__keyword keywords[] = {
+    FLAG(RUN, BUILDS, "preset", run.preset, STRING, "none",
+         "fields set by a name of the experiment's; flags win over it"),
     {FIELD("run_dir", run.run_dir, STRING, "runs/<Experiment>", "folder of the parameters and the log"),
      .given = NT__NOT_NOTED, .group = NT__FLAGS_RUN, .commands = MAKES, .has_field = true},
     NUMBER(true, seed, INT64, "42", "of initial values and of the order of samples"),

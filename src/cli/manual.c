@@ -123,7 +123,7 @@ static void add_flag_cell(nt__table *table, const char *name) {
 /* The value of a field in a struct, as text in a cell. */
 static void add_value_cell(nt__table *table, const nt_field_info *field, const void *fields, const char *behind) {
     nt__text text = {0};
-    nt__field_print(field, fields, &text);
+    nt__field_show(field, fields, true, &text);
     nt__text_add(&text, "%s", behind);
     if (text.failed)
         table->cells.failed = true;
@@ -226,31 +226,56 @@ static bool is_hidden(const nt_field_info *field) {
     return keyword && (keyword->commands & NT__TRAIN);
 }
 
-static void add_field_row(nt__table *table, const nt_field_info *field, const void *defaults) {
-    if (is_hidden(field))
+/* What stands for a value that has no text form. The compiler has replaced the macro NULL, gcc and clang each in its
+ * own way. */
+static const char *default_text(const nt_field_info *field) {
+    const char *text = field->default_text;
+    bool is_null = strcmp(text, "((void *)0)") == 0 || strcmp(text, "((void*)0)") == 0;
+    return is_null ? "NULL" : text;
+}
+
+static void add_field_row(nt__table *table, const nt_field_info *field, const void *fields) {
+    if (is_hidden(field) || !nt__field_has_flag(field))
         nt__table_add(table, field->name);
     else
         add_flag_cell(table, field->name);
-    nt__table_add(table, nt__field_type_name(field->type));
-    add_value_cell(table, field, defaults, "");
+    nt__table_add(table, nt__field_type_text(field));
+    if (field->type == NT_FIELD_OTHER)
+        nt__table_add(table, default_text(field));
+    else
+        add_value_cell(table, field, fields, "");
     nt__table_add(table, nt__marker_name(field->marker));
     nt__table_add(table, field->doc);
 }
 
-static bool print_fields(const nt_experiment *experiment, const void *defaults, FILE *out) {
+static bool print_fields(const nt_experiment *experiment, const void *fields, FILE *out) {
     static const char *const header[FIELD_COLUMNS] = {"flag", "type", "default", "marker", "meaning"};
     nt__table table = {0};
-    bool any_hidden = false;
+    bool any_hidden = false, any_without = false;
     add_cells(&table, header, experiment->field_count ? FIELD_COLUMNS : 0);
     for (size_t i = 0; i < experiment->field_count; i++) {
-        add_field_row(&table, &experiment->fields[i], defaults);
-        any_hidden |= is_hidden(&experiment->fields[i]);
+        const nt_field_info *field = &experiment->fields[i];
+        add_field_row(&table, field, fields);
+        any_hidden |= is_hidden(field) && nt__field_has_flag(field);
+        any_without |= !nt__field_has_flag(field);
     }
     fprintf(out, "%s (%s)\n\n%s\n", experiment->name, experiment->file,
             experiment->field_count ? "fields" : "no fields");
     bool complete = nt__table_print(&table, FIELD_COLUMNS, out);
     if (any_hidden) fprintf(out, "  (without dashes: the flag of that name below is meant)\n");
+    if (any_without) fprintf(out, "  (without dashes, of a type that has no text form: no flag, set in C)\n");
     return complete;
+}
+
+static bool print_presets(const nt_experiment *experiment, FILE *out) {
+    nt__table table = {0};
+    const char *name, *doc;
+    for (size_t i = 0; experiment->hooks.preset && (name = experiment->hooks.preset(i, &doc, NULL)); i++) {
+        nt__words_add(&table.cells, nt__arena_sprintf(&table.arena, "--preset=%s", name));
+        nt__table_add(&table, doc ? doc : "");
+    }
+    if (table.cells.count) fprintf(out, "\npresets\n");
+    return nt__table_print(&table, 2, out);
 }
 
 static bool print_markers(FILE *out) {
@@ -262,12 +287,7 @@ static bool print_markers(FILE *out) {
     return PRINT("markers", markers, NULL, out);
 }
 
-bool nt__print_experiment(const nt_experiment *experiment, FILE *out) {
-    void *defaults = nt__alloc(1, experiment->size);
-    if (!defaults) return false;
-    experiment->set_defaults(defaults);
-    bool complete = print_fields(experiment, defaults, out) && print_markers(out) &&
-                    print_group("flags: the run", NT__FLAGS_RUN, NT__TRAIN | NT__EVALUATE, experiment, defaults, out);
-    nt__free(defaults);
-    return complete;
+bool nt__print_experiment(const nt_experiment *experiment, const void *fields, FILE *out) {
+    return print_fields(experiment, fields, out) && print_presets(experiment, out) && print_markers(out) &&
+           print_group("flags: the run", NT__FLAGS_RUN, NT__TRAIN | NT__EVALUATE, experiment, fields, out);
 }

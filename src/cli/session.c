@@ -50,11 +50,18 @@ static nt_status choose_experiment(const nt__session *session, const nt_experime
     return NT_OK;
 }
 
+nt_status nt__set_start(const nt_experiment *experiment, const char *preset, void *fields) {
+    if (preset) return nt_preset(experiment, preset, fields);
+    experiment->set_defaults(fields);
+    return NT_OK;
+}
+
 static nt_status set_fields(nt__session *session) {
     const nt_experiment *experiment = session->experiment;
     session->fields = nt__alloc(1, experiment->size);
     if (!session->fields) return NT_OUT_OF_MEMORY;
-    experiment->set_defaults(session->fields);
+    nt_status status = nt__set_start(experiment, session->options.run.preset, session->fields);
+    if (status != NT_OK) return status;
     return nt__arguments_fields(session->arguments, experiment, session->fields);
 }
 

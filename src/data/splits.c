@@ -63,6 +63,30 @@ const nt__split_field *nt__split_field_find(const nt__split *split, const char *
     return NULL;
 }
 
+/* ---- what derive sees ------------------------------------------------------------------------------------------- */
+
+static const nt__split *find_or_fail(const nt_data *data, const char *call, const char *split) {
+    if (!nt__given(data, call, "data") || !nt__given(split, call, "split")) return NULL;
+    const nt__split *found = find_split(data, split);
+    if (!found)
+        nt__fail(NT_NOT_FOUND, "there is no split '%s'; the splits are: %s", split, data->names ? data->names : "none");
+    return found;
+}
+
+const nt_array *nt_data_array(const nt_data *data, const char *split, const char *field) {
+    const nt__split *found = find_or_fail(data, "nt_data_array", split);
+    if (!found || !nt__given(field, "nt_data_array", "field")) return NULL;
+    const nt__split_field *of_name = nt__split_field_find(found, field);
+    if (of_name) return of_name->array;
+    nt__fail(NT_NOT_FOUND, "split '%s' has no field '%s'; it has: %s", split, field, found->field_names);
+    return NULL;
+}
+
+int64_t nt_data_rows(const nt_data *data, const char *split) {
+    const nt__split *found = find_or_fail(data, "nt_data_rows", split);
+    return found ? found->rows : -1;
+}
+
 /* ---- declaring a split ------------------------------------------------------------------------------------------ */
 
 static nt_status check_name(const char *call, const char *what, const char *name) {

@@ -41,22 +41,46 @@ static nt_status check_residency(const nt_experiment *experiment) {
     return NT_OK;
 }
 
-static nt_status check_device_fields(const nt_experiment *experiment) {
+/* The macros see to this when the experiment is compiled; a table made by hand comes without them. */
+static bool fits_marker(const nt_field_info *field) {
+    bool is_array = field->type == NT_FIELD_ARRAY || field->type == NT_FIELD_ARRAYS;
+    if (field->marker == NT_HOST || nt__field_is_number(field)) return true;
+    return field->marker == NT_DEVICE ? is_array : field->type == NT_FIELD_STRING;
+}
+
+static nt_status check_types(const nt_experiment *experiment) {
     for (size_t i = 0; i < experiment->field_count; i++) {
         const nt_field_info *field = &experiment->fields[i];
-        if (field->marker != NT_DEVICE || field->type != NT_FIELD_STRING) continue;
-        return nt__fail(NT_INVALID,
-                        "experiment %s (%s): the field %s is a string marked DEVICE, and text cannot be an input of a "
-                        "program: make it FIELD (host code only) or GRAPH_CONST (a constant of the program)",
-                        experiment->name, experiment->file, field->name);
+        if (fits_marker(field)) continue;
+        return nt__fail(
+            NT_INVALID,
+            "experiment %s (%s): the field %s is a %s and cannot be marked %s: %s. Make it a FIELD (host code "
+            "only)%s",
+            experiment->name, experiment->file, field->name, nt__field_type_text(field),
+            field->marker == NT_DEVICE ? "DEVICE" : "GRAPH_CONST",
+            field->marker == NT_DEVICE ? "an input of a program is a number, an array or a set of arrays"
+                                       : "a constant of a program is a number or a string",
+            field->type == NT_FIELD_STRING ? " or GRAPH_CONST" : "");
     }
+    return NT_OK;
+}
+
+/* Two presets of one name: the second could never be chosen. */
+static nt_status check_presets(const nt_experiment *experiment) {
+    const char *name, *other, *(*preset)(size_t, const char **, void *) = experiment->hooks.preset;
+    for (size_t i = 0; preset && (name = preset(i, NULL, NULL)); i++)
+        for (size_t j = 0; j < i && (other = preset(j, NULL, NULL)); j++)
+            if (strcmp(name, other) == 0)
+                return nt__fail(NT_INVALID, "experiment %s (%s): two presets have the name '%s'; rename one",
+                                experiment->name, experiment->file, name);
     return NT_OK;
 }
 
 /* Fields that only steer the run. Traced code has no use for them, and as GraphConst each value would be another
  * program. */
 static bool is_for_the_run(const nt_field_info *field) {
-    static const char *const names[] = {"seed", "max_epochs", "run_dir"};
+    static const char *const names[] = {"seed",   "max_epochs",   "max_steps",  "run_dir",         "n_devs",
+                                        "logger", "checkpointer", "early_stop", "check_divergence"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strcmp(field->name, names[i]) == 0) return true;
     return false;
@@ -93,7 +117,8 @@ static nt_status check_run_fields(const nt_experiment *experiment) {
 nt_status nt__experiment_check(const nt_experiment *experiment) {
     nt_status status = check_hooks(experiment);
     if (status == NT_OK) status = check_residency(experiment);
-    if (status == NT_OK) status = check_device_fields(experiment);
+    if (status == NT_OK) status = check_types(experiment);
     if (status == NT_OK) status = check_run_fields(experiment);
+    if (status == NT_OK) status = check_presets(experiment);
     return status;
 }

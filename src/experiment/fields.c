@@ -32,7 +32,7 @@ const char *nt__marker_name(nt_marker marker) {
 /* ---- text to values --------------------------------------------------------------------------------------------- */
 
 static nt_status refuse(const nt_field_info *field, const char *text, const char *why) {
-    return nt__fail(NT_INVALID, "%s (%s): '%s' %s", field->name, nt__field_type_name(field->type), text, why);
+    return nt__fail(NT_INVALID, "%s (%s): '%s' %s", field->name, nt__field_type_text(field), text, why);
 }
 
 static nt_status parse_bool(const nt_field_info *field, const char *text, void *at) {
@@ -64,29 +64,39 @@ static nt_status refuse_integer(const nt_field_info *field, const char *text) {
     return refuse(field, text, why);
 }
 
-static nt_status parse_integer(const nt_field_info *field, const char *text, int64_t low, int64_t high, int64_t *out) {
-    char *end, why[160];
-    errno = 0;
-    long long number = strtoll(text, &end, 10);
-    if (!is_whole(text, end)) return refuse_integer(field, text);
-    *out = number;
-    if (errno == 0 && number >= low && number <= high) return NT_OK;
-    snprintf(why, sizeof why, "is out of range; it must be from %" PRId64 " to %" PRId64, low, high);
+static nt_status refuse_range(const nt_field_info *field, const char *text, const char *low, const char *high) {
+    char why[160];
+    snprintf(why, sizeof why, "is out of range; it must be from %s to %s", low, high);
     return refuse(field, text, why);
 }
 
-static nt_status parse_int(const nt_field_info *field, const char *text, void *at) {
-    int64_t number;
-    nt_status status = parse_integer(field, text, INT_MIN, INT_MAX, &number);
-    if (status == NT_OK) *(int *)at = (int)number;
-    return status;
+/* Little-endian, which array.h checks: the low bytes of a number are the number in a smaller type. */
+static nt_status parse_signed(const nt_field_info *field, const char *text, void *at) {
+    size_t size = nt_dtype_size(nt__field_dtype(field->type));
+    int64_t high = INT64_MAX >> (64 - 8 * size), low = -high - 1;
+    char *end, least[32], most[32];
+    errno = 0;
+    int64_t number = strtoll(text, &end, 10);
+    if (!is_whole(text, end)) return refuse_integer(field, text);
+    snprintf(least, sizeof least, "%" PRId64, low);
+    snprintf(most, sizeof most, "%" PRId64, high);
+    if (errno != 0 || number < low || number > high) return refuse_range(field, text, least, most);
+    memcpy(at, &number, size);
+    return NT_OK;
 }
 
-static nt_status parse_int64(const nt_field_info *field, const char *text, void *at) {
-    int64_t number;
-    nt_status status = parse_integer(field, text, INT64_MIN, INT64_MAX, &number);
-    if (status == NT_OK) *(int64_t *)at = number;
-    return status;
+/* strtoull takes "-1" as a number modulo 2^64. */
+static nt_status parse_unsigned(const nt_field_info *field, const char *text, void *at) {
+    size_t size = nt_dtype_size(nt__field_dtype(field->type));
+    uint64_t high = UINT64_MAX >> (64 - 8 * size);
+    char *end, most[32];
+    errno = 0;
+    uint64_t number = strtoull(text, &end, 10);
+    if (!is_whole(text, end)) return refuse_integer(field, text);
+    snprintf(most, sizeof most, "%" PRIu64, high);
+    if (errno != 0 || *text == '-' || number > high) return refuse_range(field, text, "0", most);
+    memcpy(at, &number, size);
+    return NT_OK;
 }
 
 /* True when a decimal or hexadecimal number has a digit other than 0 in front of its exponent. */
@@ -139,23 +149,37 @@ static nt_status parse_string(const nt_field_info *field, const char *text, void
     return NT_OK;
 }
 
+static nt_status refuse_flag(const nt_field_info *field, const char *text, void *at) {
+    (void)at;
+    return refuse(field, text,
+                  "was given, but a field of this type has no text form; set it in C, in a preset, or in derive");
+}
+
 /* ---- values to text --------------------------------------------------------------------------------------------- */
 
-static void print_bool(const void *at, nt__text *out) {
+static void print_bool(const nt_field_info *field, const void *at, nt__text *out) {
+    (void)field;
     nt__text_add(out, "%s", *(const bool *)at ? "true" : "false");
 }
 
-static void print_int(const void *at, nt__text *out) {
-    nt__text_add(out, "%d", *(const int *)at);
+/* The unused high bits take the sign. */
+static void print_signed(const nt_field_info *field, const void *at, nt__text *out) {
+    size_t size = nt_dtype_size(nt__field_dtype(field->type));
+    int64_t number = 0;
+    memcpy((char *)&number + (sizeof number - size), at, size);
+    nt__text_add(out, "%" PRId64, number >> (64 - 8 * size));
 }
 
-static void print_int64(const void *at, nt__text *out) {
-    nt__text_add(out, "%" PRId64, *(const int64_t *)at);
+static void print_unsigned(const nt_field_info *field, const void *at, nt__text *out) {
+    uint64_t number = 0;
+    memcpy(&number, at, nt_dtype_size(nt__field_dtype(field->type)));
+    nt__text_add(out, "%" PRIu64, number);
 }
 
 /* Six digits, or as many as it takes to read back as the same number; nan never compares equal and ends at the most
  * digits. */
-static void print_float(const void *at, nt__text *out) {
+static void print_float(const nt_field_info *field, const void *at, nt__text *out) {
+    (void)field;
     float number = *(const float *)at;
     char digits[64];
     for (int count = 6; count <= FLT_DECIMAL_DIG; count++) {
@@ -165,7 +189,8 @@ static void print_float(const void *at, nt__text *out) {
     nt__text_add(out, "%s", digits);
 }
 
-static void print_double(const void *at, nt__text *out) {
+static void print_double(const nt_field_info *field, const void *at, nt__text *out) {
+    (void)field;
     double number = *(const double *)at;
     char digits[64];
     for (int count = 6; count <= DBL_DECIMAL_DIG; count++) {
@@ -177,15 +202,10 @@ static void print_double(const void *at, nt__text *out) {
 
 /* Quotes, backslashes and control characters get a backslash, so that the text stays on one line and ends where it
  * seems to end. */
-static void print_string(const void *at, nt__text *out) {
-    const char *text = *(const char *const *)at;
-    if (!text) {
-        nt__text_add(out, "NULL");
-        return;
-    }
+static void print_bytes(const char *text, size_t length, nt__text *out) {
     nt__text_add(out, "\"");
-    for (; *text; text++) {
-        unsigned char byte = (unsigned char)*text;
+    for (size_t i = 0; i < length; i++) {
+        unsigned char byte = (unsigned char)text[i];
         if (byte < ' ' || byte == 127)
             nt__text_add(out, "\\x%02x", byte);
         else
@@ -194,49 +214,82 @@ static void print_string(const void *at, nt__text *out) {
     nt__text_add(out, "\"");
 }
 
-/* ---- values as numbers ------------------------------------------------------------------------------------------ */
-
-static double bool_number(const void *at) {
-    return *(const bool *)at ? 1 : 0;
+static void print_string(const nt_field_info *field, const void *at, nt__text *out) {
+    (void)field;
+    const char *text = *(const char *const *)at;
+    if (text)
+        print_bytes(text, strlen(text), out);
+    else
+        nt__text_add(out, "NULL");
 }
 
-static double int_number(const void *at) {
-    return *(const int *)at;
+static void print_type(const nt_array *array, nt__text *out) {
+    char type[NT__TYPE_TEXT];
+    nt__text_add(out, "%s", nt__type_text((nt__type){array->dtype, array->shape}, type));
 }
 
-static double int64_number(const void *at) {
-    return (double)*(const int64_t *)at;
+static void print_array(const nt_field_info *field, const void *at, nt__text *out) {
+    (void)field;
+    const nt_array *array = *(nt_array *const *)at;
+    if (array)
+        print_type(array, out);
+    else
+        nt__text_add(out, "NULL");
 }
 
-static double float_number(const void *at) {
-    return (double)*(const float *)at;
+enum { MOST_MEMBERS = 8, MOST_NAME = 32 };
+
+static void print_members(const nt_arrays *arrays, nt__text *out) {
+    size_t count = nt_arrays_count(arrays), shown = count <= MOST_MEMBERS ? count : MOST_MEMBERS;
+    nt__text_add(out, "{");
+    for (size_t i = 0; i < shown; i++) {
+        nt__text_add(out, "%s%.*s: ", i ? ", " : "", MOST_NAME, nt_arrays_name(arrays, i));
+        print_type(nt_arrays_at(arrays, i), out);
+    }
+    if (shown < count) nt__text_add(out, ", %zu more", count - shown);
+    nt__text_add(out, "}");
 }
 
-static double double_number(const void *at) {
-    return *(const double *)at;
+static void print_arrays(const nt_field_info *field, const void *at, nt__text *out) {
+    (void)field;
+    const nt_arrays *arrays = *(nt_arrays *const *)at;
+    if (arrays)
+        print_members(arrays, out);
+    else
+        nt__text_add(out, "NULL");
 }
 
-static double string_number(const void *at) {
+static void print_nothing(const nt_field_info *field, const void *at, nt__text *out) {
     (void)at;
-    return 0;
+    nt__text_add(out, "%.64s", nt__field_type_text(field));
 }
 
 /* ---- the types -------------------------------------------------------------------------------------------------- */
 
 static const struct {
     const char *name;
-    nt_dtype dtype; /* on the device; a string cannot be there */
+    nt_dtype dtype; /* of numbers */
+    bool is_number;
     nt_status (*parse)(const nt_field_info *field, const char *text, void *at);
-    void (*print)(const void *at, nt__text *out);
-    double (*number)(const void *at);
+    void (*print)(const nt_field_info *field, const void *at, nt__text *out);
 } types[] = {
-    [NT_FIELD_BOOL] = {"bool", NT_BOOL, parse_bool, print_bool, bool_number},
-    [NT_FIELD_INT] = {"int", NT_I32, parse_int, print_int, int_number},
-    [NT_FIELD_INT64] = {"int64_t", NT_I64, parse_int64, print_int64, int64_number},
-    [NT_FIELD_FLOAT] = {"float", NT_F32, parse_float, print_float, float_number},
-    [NT_FIELD_DOUBLE] = {"double", NT_F64, parse_double, print_double, double_number},
-    [NT_FIELD_STRING] = {"string", NT_U8, parse_string, print_string, string_number},
+    [NT_FIELD_BOOL] = {"bool", NT_BOOL, true, parse_bool, print_bool},
+    [NT_FIELD_INT] = {"int", NT_I32, true, parse_signed, print_signed},
+    [NT_FIELD_INT64] = {"int64_t", NT_I64, true, parse_signed, print_signed},
+    [NT_FIELD_FLOAT] = {"float", NT_F32, true, parse_float, print_float},
+    [NT_FIELD_DOUBLE] = {"double", NT_F64, true, parse_double, print_double},
+    [NT_FIELD_STRING] = {"string", NT_U8, false, parse_string, print_string},
+    [NT_FIELD_INT8] = {"int8_t", NT_I8, true, parse_signed, print_signed},
+    [NT_FIELD_UINT8] = {"uint8_t", NT_U8, true, parse_unsigned, print_unsigned},
+    [NT_FIELD_INT16] = {"int16_t", NT_I16, true, parse_signed, print_signed},
+    [NT_FIELD_UINT16] = {"uint16_t", NT_U16, true, parse_unsigned, print_unsigned},
+    [NT_FIELD_UINT] = {"unsigned", NT_U32, true, parse_unsigned, print_unsigned},
+    [NT_FIELD_UINT64] = {"uint64_t", NT_U64, true, parse_unsigned, print_unsigned},
+    [NT_FIELD_ARRAY] = {"nt_array *", NT_U8, false, refuse_flag, print_array},
+    [NT_FIELD_ARRAYS] = {"nt_arrays *", NT_U8, false, refuse_flag, print_arrays},
+    [NT_FIELD_OTHER] = {"another type", NT_U8, false, refuse_flag, print_nothing},
 };
+_Static_assert(sizeof(int) == 4 && sizeof(long) == 8 && sizeof(short) == 2, "the table takes these sizes for granted");
 
 void nt__fields_copy(const nt_experiment *from, const void *from_fields, const nt_experiment *to, void *to_fields) {
     for (size_t i = 0; i < to->field_count; i++) {
@@ -250,16 +303,53 @@ const char *nt__field_type_name(nt_field_type type) {
     return types[type].name;
 }
 
+/* A header makes bool a macro, and a pointer to text is a string to its reader. */
+const char *nt__field_type_text(const nt_field_info *field) {
+    bool as_declared = field->type_name && field->type != NT_FIELD_BOOL && field->type != NT_FIELD_STRING;
+    return as_declared ? field->type_name : types[field->type].name;
+}
+
+bool nt__field_is_number(const nt_field_info *field) {
+    return types[field->type].is_number;
+}
+
+bool nt__field_has_flag(const nt_field_info *field) {
+    return types[field->type].parse != refuse_flag;
+}
+
 nt_status nt__field_parse(const nt_field_info *field, const char *text, void *fields) {
     return types[field->type].parse(field, text, (char *)fields + field->offset);
 }
 
 void nt__field_print(const nt_field_info *field, const void *fields, nt__text *out) {
-    types[field->type].print((const char *)fields + field->offset, out);
+    types[field->type].print(field, (const char *)fields + field->offset, out);
+}
+
+enum { MOST_TEXT = 80 };
+
+/* Cuts between two characters of UTF-8. */
+static void show_beginning(const char *text, nt__text *out) {
+    size_t length = MOST_TEXT;
+    while (length > 0 && ((unsigned char)text[length] & 0xc0) == 0x80) length--;
+    print_bytes(text, length, out);
+    nt__text_add(out, "... (%zu bytes)", strlen(text));
+}
+
+void nt__field_show(const nt_field_info *field, const void *fields, bool follow, nt__text *out) {
+    const char *text = NULL;
+    bool is_array = field->type == NT_FIELD_ARRAY || field->type == NT_FIELD_ARRAYS;
+    if (field->type == NT_FIELD_STRING) memcpy(&text, (const char *)fields + field->offset, sizeof text);
+    if (text && strlen(text) > MOST_TEXT)
+        show_beginning(text, out);
+    else if (is_array && field->marker == NT_HOST && !follow)
+        print_nothing(field, NULL, out);
+    else
+        nt__field_print(field, fields, out);
 }
 
 double nt__field_number(const nt_field_info *field, const void *fields) {
-    return types[field->type].number((const char *)fields + field->offset);
+    if (!types[field->type].is_number) return 0;
+    return nt__element_get(types[field->type].dtype, (const char *)fields + field->offset);
 }
 
 nt_dtype nt__field_dtype(nt_field_type type) {
@@ -269,7 +359,6 @@ nt_dtype nt__field_dtype(nt_field_type type) {
 /* ---- numbers as values ------------------------------------------------------------------------------------------ */
 
 nt_status nt__field_from_number(const nt_field_info *field, double number, void *at) {
-    bool has_numbers = field->type != NT_FIELD_STRING;
-    if (has_numbers && nt__element_from_number(nt__field_dtype(field->type), at, number)) return NT_OK;
-    return nt__fail(NT_INVALID, "%s (%s) cannot be %.15g", field->name, nt__field_type_name(field->type), number);
+    if (nt__field_is_number(field) && nt__element_from_number(nt__field_dtype(field->type), at, number)) return NT_OK;
+    return nt__fail(NT_INVALID, "%s (%s) cannot be %.15g", field->name, nt__field_type_text(field), number);
 }

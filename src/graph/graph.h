@@ -37,6 +37,14 @@ bool nt__tensor_made(nt_tensor x);
  * printed text. `name` is copied. */
 nt_tensor nt__input(int role, int index, const char *name, nt__type type);
 
+/* What an nt_tensors points at; it lives as long as the trace. */
+struct nt_tensors_content {
+    const char *name; /* of the whole */
+    size_t count;
+    const char *const *names;
+    const nt_tensor *tensors;
+};
+
 /* A claim about an argument that the host checks before the program runs: integers in low <= value < limit. It sticks
  * to the argument that `x` was reshaped or converted from; on any other tensor it is forgotten. */
 typedef struct nt__claim {

@@ -175,6 +175,29 @@ nt_tensor nt__input(int role, int index, const char *name, nt__type type) {
     return nt__emit(NT__OP_input, nowhere, type, 0, NULL, &attributes);
 }
 
+static void fail_unknown_member(const struct nt_tensors_content *all, const char *name, nt_site site) {
+    nt__text names = {0};
+    for (size_t i = 0; i < all->count; i++) nt__text_add(&names, "%s%s", i ? ", " : "", all->names[i]);
+    if (names.failed)
+        nt__trace_out_of_memory();
+    else
+        nt__trace_fail(site, "member", "%s has no array '%s'; it has: %s", all->name, name,
+                       names.length ? names.data : "none");
+    nt__text_free(&names);
+}
+
+nt_tensor nt_member_at(nt_tensors tensors, const char *name, nt_site site) {
+    const struct nt_tensors_content *all = tensors.content;
+    if (!nt__trace_under_way(site, "member") || !nt__trace_given(name, site, "member", "name")) return nt__failed();
+    for (size_t i = 0; all && i < all->count; i++)
+        if (strcmp(all->names[i], name) == 0) return all->tensors[i];
+    if (all)
+        fail_unknown_member(all, name, site);
+    else
+        nt__trace_fail(site, "member", "the nt_tensors was never set: it is zero bytes, and not a field of the view");
+    return nt__failed();
+}
+
 void nt__claim_range(nt_tensor x, int64_t low, int64_t limit, nt_site site) {
     const nt__node *node = nt__node_of(x, site, "claim");
     while (node && (node->op == NT__OP_convert || node->op == NT__OP_reshape)) node = node->operands[0];

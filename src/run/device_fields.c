@@ -1,34 +1,140 @@
-/* Device fields: each is an input of the programs, uploaded when the run is made and when it gets another value.
- * Not here: when a schedule gives one another value.
+/* Device fields: each is an input of the programs, a set of arrays one input an array. They are uploaded when the run
+ * is made and when one gets another value. Not here: what a user may set on a live run (set_device.c); when a schedule
+ * gives a field another value.
  */
 #include <string.h>
 
 #include "run/run_internal.h"
 
-nt_status nt__device_fields_list(nt_run *run) {
-    const nt_experiment *experiment = run->experiment;
-    run->slots = nt__arena_alloc(&run->arena, experiment->field_count + 1, sizeof *run->slots);
-    if (!run->slots) return NT_OUT_OF_MEMORY;
-    for (size_t i = 0; i < experiment->field_count; i++) {
-        if (experiment->fields[i].marker != NT_DEVICE) continue;
-        nt__type scalar = {nt__field_dtype(experiment->fields[i].type), {0}};
-        run->slots[run->slot_count++] = (nt__device_slot){.field = i, .type = scalar};
-    }
-    return NT_OK;
+/* ---- the list --------------------------------------------------------------------------------------------------- */
+
+static nt_array *array_in(const void *value) {
+    return *(nt_array *const *)value;
 }
 
-static nt_status upload(nt_run *run, const nt__device_slot *slot, const void *data, nt__buffer *out) {
-    const char *name = run->experiment->fields[slot->field].name;
-    return nt__buffer_upload(run->engine, 0, name, NT__DEVICE_FIELD, slot->type, data, out);
+static nt_arrays *arrays_in(const void *value) {
+    return *(nt_arrays *const *)value;
+}
+
+static const void *value_of(const nt_run *run, size_t field) {
+    return (const char *)run->fields + run->experiment->fields[field].offset;
+}
+
+static nt_status check_there(const nt_run *run, const nt_field_info *field, const void *pointer) {
+    if (pointer) return NT_OK;
+    return nt__fail(NT_INVALID,
+                    "experiment %s (%s): the DEVICE field %s (%s) is NULL: set it before the run is made, or in derive",
+                    run->experiment->name, run->experiment->file, field->name, nt__field_type_text(field));
+}
+
+/* Inputs that a field needs. */
+static nt_status count_slots(const nt_run *run, size_t field, size_t *count) {
+    const nt_field_info *info = &run->experiment->fields[field];
+    const void *value = value_of(run, field);
+    nt_status status = NT_OK;
+    *count = 1;
+    if (info->type == NT_FIELD_ARRAY) status = check_there(run, info, array_in(value));
+    if (info->type != NT_FIELD_ARRAYS) return status;
+    status = check_there(run, info, arrays_in(value));
+    if (status == NT_OK) *count = nt_arrays_count(arrays_in(value));
+    return status;
+}
+
+static nt__type type_of(const nt_array *array) {
+    return (nt__type){array->dtype, array->shape};
+}
+
+static bool fill_slot(nt_run *run, size_t field, size_t member, nt__device_slot *slot) {
+    const nt_field_info *info = &run->experiment->fields[field];
+    const void *value = value_of(run, field);
+    *slot = (nt__device_slot){.field = field, .name = info->name};
+    if (info->type == NT_FIELD_ARRAY)
+        slot->type = type_of(array_in(value));
+    else if (info->type != NT_FIELD_ARRAYS)
+        slot->type = (nt__type){nt__field_dtype(info->type), {0}};
+    else {
+        slot->type = type_of(nt_arrays_at(arrays_in(value), member));
+        slot->member = nt__arena_strdup(&run->arena, nt_arrays_name(arrays_in(value), member));
+        slot->name = slot->member ? nt__arena_sprintf(&run->arena, "%s.%s", info->name, slot->member) : NULL;
+    }
+    return slot->name != NULL;
+}
+
+static nt_status make_room(nt_run *run, size_t slots) {
+    size_t fields = run->experiment->field_count;
+    run->slots = nt__arena_alloc(&run->arena, slots + 1, sizeof *run->slots);
+    run->slot_members = nt__arena_alloc(&run->arena, slots + 1, sizeof *run->slot_members);
+    run->slot_tensors = nt__arena_alloc(&run->arena, slots + 1, sizeof *run->slot_tensors);
+    run->contents = nt__arena_alloc(&run->arena, fields + 1, sizeof *run->contents);
+    run->first_slot = nt__arena_alloc(&run->arena, fields + 1, sizeof *run->first_slot);
+    bool right = run->slots && run->slot_members && run->slot_tensors && run->contents && run->first_slot;
+    return right ? NT_OK : NT_OUT_OF_MEMORY;
+}
+
+static nt_status fill_slots(nt_run *run, size_t field) {
+    size_t count, first = run->slot_count;
+    nt_status status = count_slots(run, field, &count);
+    run->first_slot[field] = first;
+    for (size_t i = 0; status == NT_OK && i < count; i++) {
+        if (!fill_slot(run, field, i, &run->slots[first + i])) return NT_OUT_OF_MEMORY;
+        run->slot_members[first + i] = run->slots[first + i].member;
+        run->slot_count++;
+    }
+    run->contents[field] = (struct nt_tensors_content){.name = run->experiment->fields[field].name,
+                                                       .count = count,
+                                                       .names = &run->slot_members[first],
+                                                       .tensors = &run->slot_tensors[first]};
+    return status;
+}
+
+nt_status nt__device_fields_list(nt_run *run) {
+    const nt_experiment *experiment = run->experiment;
+    size_t all = 0, count;
+    nt_status status = NT_OK;
+    for (size_t i = 0; status == NT_OK && i < experiment->field_count; i++) {
+        if (experiment->fields[i].marker != NT_DEVICE) continue;
+        status = count_slots(run, i, &count);
+        all += count;
+    }
+    if (status == NT_OK) status = make_room(run, all);
+    for (size_t i = 0; status == NT_OK && i < experiment->field_count; i++)
+        if (experiment->fields[i].marker == NT_DEVICE) status = fill_slots(run, i);
+    return status;
+}
+
+void nt__device_fields_input(nt_run *run) {
+    const nt_experiment *experiment = run->experiment;
+    for (size_t i = 0; i < run->slot_count; i++)
+        run->slot_tensors[i] = nt__input(NT__ROLE_DEVICE, (int)i, run->slots[i].name, run->slots[i].type);
+    for (size_t i = 0; i < experiment->field_count; i++) {
+        const nt_field_info *field = &experiment->fields[i];
+        char *at = (char *)run->view + field->view_offset;
+        nt_tensors all = {.content = &run->contents[i]};
+        if (field->marker != NT_DEVICE) continue;
+        if (field->type == NT_FIELD_ARRAYS)
+            memcpy(at, &all, sizeof all);
+        else
+            memcpy(at, &run->slot_tensors[run->first_slot[i]], sizeof(nt_tensor));
+    }
+}
+
+/* ---- uploads ---------------------------------------------------------------------------------------------------- */
+
+/* Elements of a slot in a value of its field. */
+static const void *data_of(const nt_run *run, const nt__device_slot *slot, const void *value) {
+    const nt_field_info *field = &run->experiment->fields[slot->field];
+    if (field->type == NT_FIELD_ARRAY) return array_in(value)->data;
+    return field->type == NT_FIELD_ARRAYS ? nt_arrays_find(arrays_in(value), slot->member)->data : value;
+}
+
+static nt_status upload(nt_run *run, const nt__device_slot *slot, const void *value, nt__buffer *out) {
+    return nt__buffer_upload(run->engine, 0, slot->name, NT__DEVICE_FIELD, slot->type, data_of(run, slot, value), out);
 }
 
 nt_status nt__device_fields_upload(nt_run *run) {
     nt_status status = NT_OK;
-    for (size_t i = 0; status == NT_OK && i < run->slot_count; i++) {
-        nt__device_slot *slot = &run->slots[i];
-        const nt_field_info *field = &run->experiment->fields[slot->field];
-        status = upload(run, slot, (const char *)run->fields + field->offset, &slot->buffer);
-    }
+    for (size_t i = 0; status == NT_OK && i < run->slot_count; i++)
+        status = upload(run, &run->slots[i], value_of(run, run->slots[i].field), &run->slots[i].buffer);
     return status;
 }
 
@@ -41,28 +147,74 @@ void nt__device_fields_free(nt_run *run) {
 
 /* ---- another value ---------------------------------------------------------------------------------------------- */
 
-static nt__device_slot *slot_of(nt_run *run, size_t field) {
-    for (size_t i = 0; i < run->slot_count; i++)
-        if (run->slots[i].field == field) return &run->slots[i];
-    return NULL;
+/* The new buffers are made before the old ones are given up. */
+static nt_status replace(nt_run *run, size_t first, size_t count, const void *value) {
+    nt__buffer *fresh = nt__alloc(count + 1, sizeof *fresh);
+    nt_status status = fresh ? NT_OK : NT_OUT_OF_MEMORY;
+    for (size_t i = 0; status == NT_OK && i < count; i++)
+        status = upload(run, &run->slots[first + i], value, &fresh[i]);
+    for (size_t i = 0; fresh && i < count; i++) {
+        nt__buffer *left = status == NT_OK ? &run->slots[first + i].buffer : &fresh[i];
+        nt__buffer_free(left);
+        if (status == NT_OK) *left = fresh[i];
+    }
+    nt__free(fresh);
+    return status;
 }
 
-static nt_status replace(nt_run *run, nt__device_slot *slot, const void *data) {
-    const char *name = run->experiment->fields[slot->field].name;
-    return nt__slot_write(run, NT__DEVICE_FIELD, name, slot->type, data, &slot->buffer, &slot->former);
+static nt_status write_scalar(nt_run *run, size_t field, const void *value) {
+    size_t size = run->experiment->fields[field].size;
+    void *own = (char *)run->fields + run->experiment->fields[field].offset;
+    if (memcmp(own, value, size) == 0) return NT_OK;
+    nt__device_slot *slot = &run->slots[run->first_slot[field]];
+    nt_status status =
+        nt__slot_write(run, NT__DEVICE_FIELD, slot->name, slot->type, value, &slot->buffer, &slot->former);
+    if (status == NT_OK) memcpy(own, value, size);
+    return status;
+}
+
+static nt_status write_array(nt_run *run, size_t field, nt_array *array) {
+    nt_array **own = (nt_array **)((char *)run->fields + run->experiment->fields[field].offset);
+    nt_status status = replace(run, run->first_slot[field], 1, &array);
+    if (status != NT_OK) return status;
+    nt_array_retain(array);
+    nt_array_free(*own);
+    *own = array;
+    return NT_OK;
+}
+
+static nt_status write_arrays(nt_run *run, size_t field, const nt_arrays *arrays) {
+    nt_arrays **own = (nt_arrays **)((char *)run->fields + run->experiment->fields[field].offset);
+    nt_arrays *copy = nt__arrays_copy(arrays);
+    nt_status status = copy ? NT_OK : NT_OUT_OF_MEMORY;
+    if (status == NT_OK) status = replace(run, run->first_slot[field], run->contents[field].count, &copy);
+    nt_arrays_free(status == NT_OK ? *own : copy);
+    if (status == NT_OK) *own = copy;
+    return status;
 }
 
 nt_status nt__device_field_write(nt_run *run, size_t field, const void *value) {
-    const nt_field_info *info = &run->experiment->fields[field];
-    void *own = (char *)run->fields + info->offset;
-    if (memcmp(own, value, info->size) == 0) return NT_OK;
-    nt_status status = replace(run, slot_of(run, field), value);
-    if (status == NT_OK) memcpy(own, value, info->size);
-    return status;
+    switch (run->experiment->fields[field].type) {
+    case NT_FIELD_ARRAY: return write_array(run, field, array_in(value));
+    case NT_FIELD_ARRAYS: return write_arrays(run, field, arrays_in(value));
+    default: return write_scalar(run, field, value);
+    }
 }
 
 nt_status nt__device_field_write_number(nt_run *run, size_t field, double number) {
     char value[sizeof(double)];
     nt_status status = nt__field_from_number(&run->experiment->fields[field], number, value);
     return status == NT_OK ? nt__device_field_write(run, field, value) : status;
+}
+
+nt_status nt__device_slot_write(nt_run *run, size_t slot, nt_array *array) {
+    size_t field = run->slots[slot].field, member = slot - run->first_slot[field];
+    if (!run->slots[slot].member) return nt__device_field_write(run, field, &array);
+    nt_arrays *own = arrays_in(value_of(run, field)), *changed = nt__arrays_copy(own);
+    if (!changed) return NT_OUT_OF_MEMORY;
+    nt__arrays_replace(changed, member, nt_array_retain(array));
+    nt_status status = replace(run, slot, 1, &changed);
+    if (status == NT_OK) nt__arrays_replace(own, member, nt_array_retain(array));
+    nt_arrays_free(changed);
+    return status;
 }

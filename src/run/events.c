@@ -24,31 +24,53 @@ void nt__tell(const nt_run *run, const nt_event *event) {
 
 /* ---- the log ---------------------------------------------------------------------------------------------------- */
 
-/* A string field's text, "" for NULL; other fields are numbers. */
-static nt__log_value field_value(const nt_field_info *field, const void *fields) {
-    nt__log_value value = {.name = field->name, .number = nt__field_number(field, fields)};
-    if (field->type != NT_FIELD_STRING) return value;
-    memcpy(&value.text, (const char *)fields + field->offset, sizeof value.text);
-    if (!value.text) value.text = "";
-    return value;
+/* What a line can hold: Host fields that are neither a number nor a string are left out (S-50), and not looked at. */
+static bool is_logged(const nt_field_info *field) {
+    return field->marker != NT_HOST || nt__field_is_number(field) || field->type == NT_FIELD_STRING;
 }
 
-/* The first line: every field and setting. Settings come last and win over fields of the same name (S-52). */
-static nt_status log_parameters(nt_run *run) {
+/* A string's text, "" for NULL; of arrays types and shapes; numbers as they are (S-51). False: memory is short. */
+static bool field_value(nt__arena *texts, const nt_field_info *field, const void *fields, nt__log_value *out) {
+    *out = (nt__log_value){.name = field->name, .number = nt__field_number(field, fields)};
+    if (nt__field_is_number(field)) return true;
+    if (field->type == NT_FIELD_STRING) {
+        memcpy(&out->text, (const char *)fields + field->offset, sizeof out->text);
+        if (!out->text) out->text = "";
+        return true;
+    }
+    nt__text text = {0};
+    nt__field_print(field, fields, &text);
+    out->text = text.failed ? NULL : nt__arena_strdup(texts, text.data);
+    nt__text_free(&text);
+    return out->text != NULL;
+}
+
+/* Every field and setting. Settings come last and win over fields of the same name (S-52). */
+static nt_status log_values(nt_run *run, nt__arena *texts) {
     const nt__settings *s = &run->settings;
     const nt__log_value settings[] = {{"seed", NULL, (double)s->seed},
                                       {"accum", NULL, (double)s->accum},
                                       {"max_epochs", NULL, (double)s->max_epochs},
                                       {"gradient_clip_norm", NULL, s->gradient_clip_norm},
                                       {"learning_rate", NULL, s->learning_rate},
-                                      {"rule", nt_rule_name(run->rule), 0}};
-    size_t field_count = run->experiment->field_count, extra = sizeof settings / sizeof *settings;
-    nt__log_value *values = nt__alloc(field_count + extra, sizeof *values);
+                                      {"rule", nt_rule_name(run->rule), 0},
+                                      {"preset", run->preset, 0}};
+    size_t field_count = run->experiment->field_count, extra = sizeof settings / sizeof *settings, count = 0;
+    nt__log_value *values = nt__arena_alloc(texts, field_count + extra, sizeof *values);
     if (!values) return NT_OUT_OF_MEMORY;
-    for (size_t i = 0; i < field_count; i++) values[i] = field_value(&run->experiment->fields[i], run->fields);
-    for (size_t i = 0; i < extra; i++) values[field_count + i] = settings[i];
-    nt_status status = nt__log_line(run->log, "params", NULL, 0, 0, values, field_count + extra);
-    nt__free(values);
+    for (size_t i = 0; i < field_count; i++) {
+        const nt_field_info *field = &run->experiment->fields[i];
+        if (is_logged(field) && !field_value(texts, field, run->fields, &values[count++])) return NT_OUT_OF_MEMORY;
+    }
+    for (size_t i = 0; i < extra - !run->preset; i++) values[count++] = settings[i];
+    return nt__log_line(run->log, "params", NULL, 0, 0, values, count);
+}
+
+/* The first line. */
+static nt_status log_parameters(nt_run *run) {
+    nt__arena texts = {0};
+    nt_status status = log_values(run, &texts);
+    nt__arena_free(&texts);
     return status;
 }
 

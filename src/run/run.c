@@ -46,7 +46,13 @@ static nt_status list_batch_fields(nt_run *run) {
     return fields ? NT_OK : NT_OUT_OF_MEMORY;
 }
 
-static nt_status build_data(nt_run *run) {
+/* Settings and the hooks they come from see what derive set. */
+static nt_status derive(nt_run *run, const nt_run_options *options) {
+    nt_status status = nt__fields_derive(run);
+    return status == NT_OK && run->experiment->hooks.derive ? nt__settings_resolve(run, options) : status;
+}
+
+static nt_status build_data(nt_run *run, const nt_run_options *options) {
     run->data = nt__data_new();
     if (!run->data) return NT_OUT_OF_MEMORY;
     if (run->settings.no_data) return NT_OK;
@@ -57,6 +63,8 @@ static nt_status build_data(nt_run *run) {
     if (kept != NT_OK) status = kept;
     if (status == NT_OK) status = nt__data_check(run->data);
     if (status != NT_OK) return nt__fail_in(status, "build_data of %s", run->experiment->name);
+    status = derive(run, options);
+    if (status != NT_OK) return status;
     run->train = run->settings.evaluate_only ? NULL : nt__data_split_find(run->data, "train");
     if (run->train) status = check_train_split(run);
     return status == NT_OK ? list_batch_fields(run) : status;
@@ -129,17 +137,6 @@ static nt_status trace_all(nt_run *run) {
     return status == NT_OK ? route(run) : status;
 }
 
-static nt_status copy_fields(nt_run *run, const void *fields) {
-    run->fields = nt__arena_alloc(&run->arena, 1, run->experiment->size);
-    run->view = nt__arena_alloc(&run->arena, 1, run->experiment->view_size + 1);
-    run->defaults = nt__arena_alloc(&run->arena, 1, run->experiment->size);
-    run->results = nt__metrics_new();
-    if (!run->fields || !run->view || !run->defaults || !run->results) return NT_OUT_OF_MEMORY;
-    run->experiment->set_defaults(run->defaults);
-    memcpy(run->fields, fields ? fields : run->defaults, run->experiment->size);
-    return NT_OK;
-}
-
 /* The rate of the first group. */
 static void add_rate(const nt_run *run, nt__text *text) {
     const nt__binding *binding = run->rates[0].binding;
@@ -188,14 +185,16 @@ static nt_status get_ready(nt_run *run, const nt_run_options *options) {
 
 static nt_status set_up(nt_run *run, const void *fields, const nt_run_options *options) {
     nt_status status = nt__experiment_check(run->experiment);
-    if (status == NT_OK) status = copy_fields(run, fields);
+    run->results = nt__metrics_new();
+    if (status == NT_OK && !run->results) status = NT_OUT_OF_MEMORY;
+    if (status == NT_OK) status = nt__fields_take(run, fields, options->preset);
     if (status == NT_OK) status = nt__settings_resolve(run, options);
     if (status == NT_OK)
         status = nt__options_read(options->compile_options, options->compile_option_count, &run->compile_options);
     if (status == NT_OK) status = nt__engine_open(1, &run->engine);
     if (status == NT_OK) status = nt__options_try(run->engine, run->compile_options);
     if (status == NT_OK) nt__transfers_begin(run);
-    if (status == NT_OK) status = build_data(run);
+    if (status == NT_OK) status = build_data(run, options);
     if (status == NT_OK) status = nt__device_fields_list(run);
     if (status == NT_OK) status = get_ready(run, options);
     nt__transfers_end(run);
@@ -258,6 +257,7 @@ void nt_run_free(nt_run *run) {
     nt__safetensors_free(&run->waiting);
     nt__free(run->waiting_path);
     nt__metrics_free(run->results);
+    nt__fields_free(run);
     nt__free(run->result_values);
     nt__transfers_free(run);
     nt__arena_free(&run->first);

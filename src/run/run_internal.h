@@ -89,9 +89,11 @@ typedef struct nt__routes {
     size_t count;
 } nt__routes;
 
-/* What a Device field is on the device. */
+/* An input that a Device field is: one, or one for each array of a set. */
 typedef struct nt__device_slot {
     size_t field;
+    const char *member; /* of a set; else NULL */
+    const char *name;   /* "smoothing", "frozen.weight" */
     nt__type type;
     nt__buffer buffer, former;
 } nt__device_slot;
@@ -140,6 +142,8 @@ struct nt_run {
     const nt_experiment *registered; /* under its name, when the run was made */
     void *fields, *view;
     void *defaults; /* of the fields, when the run was made */
+    bool *derived;  /* one a field: did derive change it? */
+    const char *preset;
     nt__settings settings;
     double hook_rate; /* what the learning_rate hook said, also where an option took its place */
     nt_event_function on_event;
@@ -170,9 +174,12 @@ struct nt_run {
     nt__buffer *states;                    /* groups * states of the rule */
     nt__rate *rates;                       /* one a group; in a handle for evaluation none */
     nt__device_slot *slots;                /* of the Device fields, in their order */
-    size_t slot_count;
-    nt__buffer flags[2]; /* false, true */
-    nt__buffer **bound;  /* the arguments of the launch under way */
+    size_t slot_count, *first_slot;        /* one a field */
+    const char **slot_members;             /* one a slot, as the slots have them */
+    nt_tensor *slot_tensors;               /* one a slot, in the trace under way */
+    struct nt_tensors_content *contents;   /* one a field: its slots */
+    nt__buffer flags[2];                   /* false, true */
+    nt__buffer **bound;                    /* the arguments of the launch under way */
     nt__buffer outputs;
 
     nt__binding *bindings; /* of the schedules */
@@ -270,8 +277,14 @@ nt_status nt__transfers_tell_step(nt_run *run, int64_t step);
 nt_status nt__transfers_tell(nt_run *run, const char *what);
 void nt__transfers_free(nt_run *run);
 
+/* fields.c: the handle's own copy of the experiment. */
+nt_status nt__fields_take(nt_run *run, const void *fields, const char *preset);
+nt_status nt__fields_derive(nt_run *run);
+void nt__fields_free(nt_run *run);
+
 /* device_fields.c: Device fields as inputs of the programs. */
 nt_status nt__device_fields_list(nt_run *run); /* the slots, without buffers: what the traces need */
+void nt__device_fields_input(nt_run *run);     /* inputs of the trace under way, put into the view */
 nt_status nt__device_fields_upload(nt_run *run);
 void nt__device_fields_free(nt_run *run);
 /* Gives a Device field (its place in the list of fields) another value: `value` points at a value of the field's C
@@ -281,6 +294,8 @@ void nt__device_fields_free(nt_run *run);
 nt_status nt__device_field_write(nt_run *run, size_t field, const void *value);
 /* The same with a number, converted to the field's type; an error when the type does not have it. */
 nt_status nt__device_field_write_number(nt_run *run, size_t field, double number);
+/* Another array for one slot, of the slot's type and shape; a reference is kept. */
+nt_status nt__device_slot_write(nt_run *run, size_t slot, nt_array *array);
 
 /* evaluate.c: one pass; `inside` says whether training calls it. */
 nt_status nt__evaluate_split(nt_run *run, const nt__split *split, bool inside);

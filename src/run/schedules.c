@@ -12,10 +12,15 @@ static const char *source_of(const nt_run *run) {
 
 /* ---- what a name means (S7 to S10) ------------------------------------------------------------------------------ */
 
+/* A schedule gives numbers, so it sets a Device field that is one. */
+static bool can_be_scheduled(const nt_field_info *field) {
+    return field->marker == NT_DEVICE && nt__field_is_number(field);
+}
+
 /* Place of a Device field in the list of fields, -1 when there is none of that name. */
 static int find_device(const nt_run *run, const char *name) {
     const nt_field_info *field = nt__field_find(run->experiment, name);
-    return field && field->marker == NT_DEVICE ? (int)(field - run->experiment->fields) : -1;
+    return field && can_be_scheduled(field) ? (int)(field - run->experiment->fields) : -1;
 }
 
 static bool is_scalar(const char *name) {
@@ -43,7 +48,7 @@ static void add_device_fields(const nt_run *run, nt__text *out) {
     size_t found = 0;
     nt__text_add(out, "Device fields: ");
     for (size_t i = 0; i < run->experiment->field_count; i++)
-        if (run->experiment->fields[i].marker == NT_DEVICE)
+        if (can_be_scheduled(&run->experiment->fields[i]))
             nt__text_add(out, "%s%s", found++ ? ", " : "", run->experiment->fields[i].name);
     nt__text_add(out, "%s", found ? "" : "none");
 }
@@ -65,6 +70,11 @@ static bool add_near_miss(const nt_run *run, const char *name, nt__text *out) {
     if (field && field->marker != NT_DEVICE) {
         nt__text_add(out, "field %s is %s, and only a Device field can change from step to step: mark it DEVICE", name,
                      nt__marker_name(field->marker));
+        return true;
+    }
+    if (field && !nt__field_is_number(field)) {
+        nt__text_add(out, "Device field %s is an %s, and a schedule gives numbers; nt_set_device sets arrays", name,
+                     nt__field_type_text(field));
         return true;
     }
     if (!is_rule_constant(run, name)) return false;

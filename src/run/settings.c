@@ -10,7 +10,7 @@ static const int64_t no_limit = INT64_MAX;
 /* A numeric field of the experiment with this name, or NULL. */
 static const nt_field_info *numeric_field(const nt_run *run, const char *name) {
     const nt_field_info *field = nt__field_find(run->experiment, name);
-    return field && field->type != NT_FIELD_STRING ? field : NULL;
+    return field && nt__field_is_number(field) ? field : NULL;
 }
 
 /* Fields of an integer type are read as they are; one of a floating type must hold a whole number that fits. */

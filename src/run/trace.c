@@ -25,11 +25,7 @@ static void fill_view(nt_run *run) {
         if (field->marker != NT_GRAPH_CONST) continue;
         memcpy((char *)run->view + field->view_offset, (const char *)run->fields + field->offset, field->size);
     }
-    for (size_t i = 0; i < run->slot_count; i++) {
-        const nt_field_info *field = &experiment->fields[run->slots[i].field];
-        nt_tensor input = nt__input(NT__ROLE_DEVICE, (int)i, field->name, run->slots[i].type);
-        memcpy((char *)run->view + field->view_offset, &input, sizeof input);
-    }
+    nt__device_fields_input(run);
 }
 
 static nt_tensor numbered_input(tracing *t, nt__role role, int index, const char *kind, const char *name,

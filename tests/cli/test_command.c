@@ -105,6 +105,49 @@ static void help_lists_every_field_in_columns(void **state) {
     assert_has(e->out, "--max-epochs          int64_t  5 (the field)", "--seed                int64_t  42 ");
 }
 
+/* Presets, and fields of types that have no text form. */
+static void help_lists_presets_and_fields_without_a_flag(void **state) {
+    (void)state;
+    put_text("rich.c", "#include <nitro.h>\n"
+                       "struct rows { int count; };\n"
+                       "#define RICH(FIELD, DEVICE, GRAPH_CONST) \\\n"
+                       "    GRAPH_CONST(int, hidden, 8, \"units\") \\\n"
+                       "    DEVICE(nt_array *, table, NULL, \"an array\") \\\n"
+                       "    FIELD(struct rows, all, {7}, \"a struct\") \\\n"
+                       "    FIELD(size_t, width, 5, \"a size\")\n"
+                       "NT_EXPERIMENT(Rich, RICH)\n"
+                       "static void wide(Rich *e) { e->hidden = 512; }\n"
+                       "NT_DEFINE(Rich, RICH, .presets = NT_PRESETS(Rich, {\"wide\", \"more units\", wide},\n"
+                       "                                            {\"plain\", \"the defaults\", NULL}));\n");
+    char file[SCRATCH_PATH];
+    snprintf(file, sizeof file, "%s", scratch("rich.c"));
+    const ended *e = nitro("help", file);
+    assert_string_equal(e->err, "");
+    assert_int_equal(e->code, 0);
+    assert_has(e->out,
+               "  flag      type         default  marker      meaning\n"
+               "  --hidden  int          8        GraphConst  units\n"
+               "  table     nt_array *   NULL     Device      an array\n"
+               "  all       struct rows  {7}      Host        a struct\n"
+               "  --width   size_t       5        Host        a size\n"
+               "  (without dashes, of a type that has no text form: no flag, set in C)\n",
+               "\npresets\n"
+               "  --preset=wide   more units\n"
+               "  --preset=plain  the defaults\n");
+    e = nitro("help", file, "--preset=wide");
+    assert_int_equal(e->code, 0);
+    assert_has(e->out, "--hidden  int          512  ");
+    e = nitro("help", file, "--preset=tall");
+    assert_int_equal(e->code, 2);
+    assert_string_equal(e->out, "");
+    assert_has(e->err, "nitro: experiment Rich has no preset 'tall'; it has: wide, plain\n");
+    e = nitro("train", file, "--table=3");
+    assert_int_equal(e->code, 2);
+    assert_has(e->err, "--table: field table (nt_array *) has no text form and no flag; set it in C, in a preset or in "
+                       "derive");
+    assert_int_equal(nitro("train", file, "--no-all")->code, 2);
+}
+
 static void help_shows_all_experiments_or_one(void **state) {
     (void)state;
     put_experiment("one.c", "One", "", "");
@@ -231,6 +274,7 @@ int main(void) {
         cmocka_unit_test(a_manual_of_a_command_is_complete),
         cmocka_unit_test(the_version_is_shown),
         cmocka_unit_test(help_lists_every_field_in_columns),
+        cmocka_unit_test(help_lists_presets_and_fields_without_a_flag),
         cmocka_unit_test(help_shows_all_experiments_or_one),
         cmocka_unit_test(a_file_without_an_experiment_is_reported),
         cmocka_unit_test(without_words_the_usage_is_shown),

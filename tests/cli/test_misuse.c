@@ -27,7 +27,8 @@ static void the_snippet_itself_compiles(void **state) {
         const ended *e = compile(compilers[i], "");
         assert_int_equal(e->code, 0);
         assert_string_equal(e->err, "");
-        assert_has(e->out, "Digits (", "Other (", "--batch-size  int     128", "--batch-size  int   64");
+        assert_has(e->out, "Digits (", "Other (", "--batch-size  int               128", "--batch-size  int   64",
+                   "data          struct dataset *  NULL", "images        nt_array *        NULL");
     }
 }
 
@@ -42,13 +43,58 @@ static void refuses(const char *mistake, const char *first, const char *second) 
     }
 }
 
+typedef struct mistake {
+    const char *name, *first, *second;
+} mistake;
+
+static void refuses_all(const mistake *mistakes, size_t count) {
+    for (size_t i = 0; i < count; i++) refuses(mistakes[i].name, mistakes[i].first, mistakes[i].second);
+}
+#define REFUSES_ALL(mistakes) refuses_all(mistakes, sizeof(mistakes) / sizeof *(mistakes))
+
+/* M-28, M-29, A-91: every way to touch one; the message has the field's name and what to do. */
 static void a_host_field_in_a_traced_hook_does_not_compile(void **state) {
     (void)state;
-    refuses("HOST_FIELD_AS_SIZE", "batch_size_is_a_Host_field__mark_it_DEVICE_or_GRAPH_CONST", "e->batch_size");
-    refuses("HOST_FIELD_IN_ARITHMETIC", "batch_size_is_a_Host_field__mark_it_DEVICE_or_GRAPH_CONST", "e->batch_size");
-    refuses("HOST_FIELD_AS_OPERAND", "scale_is_a_Host_field__mark_it_DEVICE_or_GRAPH_CONST", "e->scale");
-    refuses("HOST_FIELD_AS_VALUE", "wide_is_a_Host_field__mark_it_DEVICE_or_GRAPH_CONST", "e->wide");
-    refuses("HOST_FIELD_AS_TEXT", "folder_is_a_Host_field__mark_it_DEVICE_or_GRAPH_CONST", "e->folder");
+#define HOST(field) field "_is_a_Host_field__mark_it_DEVICE_or_GRAPH_CONST"
+    static const mistake mistakes[] = {
+        {"HOST_FIELD_AS_SIZE", HOST("batch_size"), "e->batch_size"},
+        {"HOST_FIELD_IN_ARITHMETIC", HOST("batch_size"), "e->batch_size"},
+        {"HOST_FIELD_ON_THE_RIGHT", HOST("scale"), "e->scale"},
+        {"HOST_FIELD_NEGATED", "unary", "e->scale"},
+        {"HOST_FIELD_COMPARED", HOST("batch_size"), "e->batch_size"},
+        {"HOST_FIELD_EQUAL", HOST("batch_size"), "e->batch_size"},
+        {"HOST_FIELD_AS_CONDITION", "scalar", "e->wide"},
+        {"HOST_FIELD_ASSIGNED", HOST("batch_size"), "e->batch_size"},
+        {"HOST_FIELD_AS_ARGUMENT", HOST("scale"), "e->scale"},
+        {"HOST_FIELD_AS_INDEX", "subscript is not an integer", "e->batch_size"},
+        {"HOST_FIELD_INDEXED", "subscripted value", "e->folder"},
+        {"HOST_FIELD_CAST", "e->scale", "e->scale"},
+        {"HOST_FIELD_FOLLOWED", "->", "e->data"},
+        {"HOST_ARRAY_AS_CONSTANT", HOST("images"), "e->images"},
+        {"HOST_FIELD_AS_OPERAND", HOST("scale"), "e->scale"},
+        {"HOST_FIELD_AS_VALUE", HOST("wide"), "e->wide"},
+        {"HOST_FIELD_AS_TEXT", HOST("folder"), "e->folder"},
+    };
+#undef HOST
+    REFUSES_ALL(mistakes);
+}
+
+/* M-19, and types that a marker does not take. */
+static void a_wrong_declaration_does_not_compile(void **state) {
+    (void)state;
+    static const mistake mistakes[] = {
+        {"FIELD_TWICE", "duplicate member", "hidden"},
+        {"FIELD_WITHOUT_TYPE", "arguments", "NT_MEMBER_"},
+        {"FIELD_OF_UNKNOWN_TYPE", "undeclared", "unknown_type"},
+        {"FIELD_WITH_UNKNOWN_MARKER", "CONSTANT", "odd"},
+        {"DEVICE_POINTER", "field odd: DEVICE takes bool, integers, float, double, nt_array * and nt_arrays *",
+         "a struct dataset * is for FIELD"},
+        {"DEVICE_TEXT", "field odd: DEVICE takes", "is for FIELD"},
+        {"CONSTANT_ARRAY", "field odd: GRAPH_CONST takes bool, integers, float, double and const char *",
+         "an array for DEVICE"},
+        {"CONSTANT_STRUCT", "field odd: GRAPH_CONST takes", "a struct dataset is for FIELD"},
+    };
+    REFUSES_ALL(mistakes);
 }
 
 static void a_hook_of_the_wrong_type_does_not_compile(void **state) {
@@ -73,6 +119,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_snippet_itself_compiles),
         cmocka_unit_test(a_host_field_in_a_traced_hook_does_not_compile),
+        cmocka_unit_test(a_wrong_declaration_does_not_compile),
         cmocka_unit_test(a_hook_of_the_wrong_type_does_not_compile),
         cmocka_unit_test(traced_and_host_values_do_not_mix),
         cmocka_unit_test(a_misspelt_operation_does_not_compile),

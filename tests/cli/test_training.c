@@ -155,6 +155,37 @@ static void schedules_and_transfers(void **state) {
     nt__free(err);
 }
 
+/* A preset is where the fields start; flags win over it, and the log has its name (M-34, M-37). */
+static void a_preset_sets_fields_and_flags_win(void **state) {
+    (void)state;
+    char *fashion = NULL;
+    size_t length;
+    assert_int_equal(nt__read_file(example, &fashion, &length), NT_OK);
+    char *definition = strstr(fashion, "NT_DEFINE(");
+    assert_non_null(definition);
+    *definition = 0;
+    char *text =
+        nt__sprintf("%sstatic void small(Fashion *e) { e->hidden = 16; e->batch = 250; }\n"
+                    "NT_DEFINE(Fashion, FASHION, .build_data = build_data, .forward = forward, .loss = loss,\n"
+                    "          .metrics = metrics, .presets = NT_PRESETS(Fashion, {\"small\", \"\", small}));\n",
+                    fashion);
+    assert_non_null(text);
+    scratch_put("presets.c", text, strlen(text));
+    nt__free(text);
+    nt__free(fashion);
+    run("train", "presets.c", "--preset=small", "--batch=500", "--max-steps=2", "--run-dir=preset", "--quiet");
+    char *log = contents("preset/metrics.jsonl");
+    *strchr(log, '\n') = 0;
+    assert_non_null(strstr(log, "\"hidden\":16"));
+    assert_non_null(strstr(log, "\"batch\":500"));
+    assert_non_null(strstr(log, "\"preset\":\"small\""));
+    nt__free(log);
+    run("evaluate", "presets.c", "--preset=small", "--split=val", "--run-dir=preset");
+    char *out = contents("out");
+    assert_true(isfinite(number_after(out, "val accuracy ")));
+    nt__free(out);
+}
+
 static bool has_trained(void) {
     char *text;
     size_t length;
@@ -235,6 +266,7 @@ int main(void) {
         cmocka_unit_test(the_example_reaches_its_accuracy),
         cmocka_unit_test(max_steps_and_run_dir),
         cmocka_unit_test(schedules_and_transfers),
+        cmocka_unit_test(a_preset_sets_fields_and_flags_win),
         cmocka_unit_test(one_interrupt_ends_at_the_next_step),
         cmocka_unit_test(a_closed_pipe_does_not_end_the_run),
         cmocka_unit_test(a_save_that_fails_changes_nothing),

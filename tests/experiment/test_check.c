@@ -50,24 +50,60 @@ static void a_missing_hook_is_named_with_what_to_write(void **state) {
                                             "write .forward = forward in its NT_DEFINE");
 }
 
-static void a_device_string_is_refused(void **state) {
+/* The macros refuse these when the experiment is compiled; a table made by hand is checked when a run is made. */
+static void a_type_that_its_marker_does_not_take_is_refused(void **state) {
     (void)state;
-    static const nt_field_info fields[] = {
+    static const nt_field_info right[] = {
         {.name = "rate", .type = NT_FIELD_FLOAT, .marker = NT_DEVICE},
+        {.name = "table", .type = NT_FIELD_ARRAY, .marker = NT_DEVICE},
+        {.name = "frozen", .type = NT_FIELD_ARRAYS, .marker = NT_DEVICE},
+        {.name = "count", .type = NT_FIELD_UINT64, .marker = NT_GRAPH_CONST},
         {.name = "folder", .type = NT_FIELD_STRING, .marker = NT_HOST},
+        {.name = "data", .type = NT_FIELD_OTHER, .marker = NT_HOST},
         {.name = "activation", .type = NT_FIELD_STRING, .marker = NT_GRAPH_CONST},
-        {.name = "label", .type = NT_FIELD_STRING, .marker = NT_DEVICE},
     };
-    nt_experiment experiment = with_fields(fields, 3);
+    static const struct {
+        nt_field_info field;
+        const char *message;
+    } wrong[] = {
+        {{.name = "label", .type = NT_FIELD_STRING, .marker = NT_DEVICE},
+         "the field label is a string and cannot be marked DEVICE: an input of a program is a number, an array or a "
+         "set "
+         "of arrays. Make it a FIELD (host code only) or GRAPH_CONST"},
+        {{.name = "table", .type = NT_FIELD_ARRAY, .marker = NT_GRAPH_CONST},
+         "the field table is a nt_array * and cannot be marked GRAPH_CONST: a constant of a program is a number or a "
+         "string. Make it a FIELD (host code only)"},
+        {{.name = "data", .type = NT_FIELD_OTHER, .marker = NT_DEVICE, .type_name = "struct dataset *"},
+         "the field data is a struct dataset * and cannot be marked DEVICE: an input of a program is a number, an "
+         "array or "
+         "a set of arrays. Make it a FIELD (host code only)"},
+    };
+    nt_experiment experiment = with_fields(right, sizeof right / sizeof *right);
     assert_int_equal(nt__experiment_check(&experiment), NT_OK);
-    experiment.field_count = 4;
-    assert_int_equal(nt__experiment_check(&experiment), NT_INVALID);
-    assert_string_equal(
-        nt_error_message(),
-        "experiment Digits (digits.c): the field label is a string marked DEVICE, and text cannot be an "
-        "input of a program: make it FIELD (host code only) or GRAPH_CONST (a constant of the program)");
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        experiment = with_fields(&wrong[i].field, 1);
+        assert_int_equal(nt__experiment_check(&experiment), NT_INVALID);
+        assert_string_equal(nt_error_message() + strlen("experiment Digits (digits.c): "), wrong[i].message);
+    }
 }
 
+static const char *twins(size_t index, const char **doc, void *e) {
+    (void)doc;
+    (void)e;
+    static const char *const names[] = {"small", "large", "small", NULL};
+    return names[index];
+}
+
+static void two_presets_of_a_name_are_refused(void **state) {
+    (void)state;
+    nt_experiment experiment = with_fields(NULL, 0);
+    experiment.hooks.preset = twins;
+    assert_int_equal(nt__experiment_check(&experiment), NT_INVALID);
+    assert_string_equal(nt_error_message(),
+                        "experiment Digits (digits.c): two presets have the name 'small'; rename one");
+}
+
+/* E-4. */
 static void fields_of_the_run_as_constants_are_all_named(void **state) {
     (void)state;
     static const nt_field_info fields[] = {
@@ -116,7 +152,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_complete_definition_passes),
         cmocka_unit_test(a_missing_hook_is_named_with_what_to_write),
-        cmocka_unit_test(a_device_string_is_refused),
+        cmocka_unit_test(a_type_that_its_marker_does_not_take_is_refused),
+        cmocka_unit_test(two_presets_of_a_name_are_refused),
         cmocka_unit_test(fields_of_the_run_as_constants_are_all_named),
         cmocka_unit_test(other_run_keywords_may_be_constants),
         cmocka_unit_test(refused_memory_is_reported_and_freed),

@@ -23,6 +23,38 @@
 NT_EXPERIMENT(All, ALL)
 NT_DEFINE(All, ALL, .build_data = NULL);
 
+/* Every type that C has a name for. */
+typedef enum activation { RELU, TANH } activation;
+struct dataset {
+    int rows;
+};
+#define MANY(FIELD, DEVICE, GRAPH_CONST)                           \
+    GRAPH_CONST(activation, function, TANH, "an enum")             \
+    GRAPH_CONST(size_t, width, 64, "a size_t")                     \
+    GRAPH_CONST(unsigned, depth, 2, "an unsigned")                 \
+    DEVICE(int8_t, tiny, -5, "an int8_t")                          \
+    DEVICE(uint8_t, byte, 200, "an uint8_t")                       \
+    DEVICE(int16_t, low, -300, "an int16_t")                       \
+    DEVICE(uint16_t, high, 60000, "an uint16_t")                   \
+    DEVICE(long long, wide, -1, "a long long")                     \
+    DEVICE(nt_array *, table, NULL, "an array")                    \
+    DEVICE(nt_arrays *, frozen, NULL, "a set of arrays")           \
+    FIELD(nt_array *, images, NULL, "an array")                    \
+    FIELD(struct dataset *, data, NULL, "a pointer")               \
+    FIELD(struct dataset, whole, {3}, "a struct")                  \
+    FIELD(const char *const *, names, NULL, "an array of strings") \
+    FIELD(char[8], code, "abc", "a text of its own")               \
+    FIELD(char *, scratch, NULL, "text that may be written")       \
+    FIELD(double (*)(double), curve, NULL, "a function")           \
+    FIELD(long double, precise, 0.5L, "a long double")
+
+NT_EXPERIMENT(Many, MANY)
+NT_DEFINE(Many, MANY, .build_data = NULL);
+
+#define NONE(FIELD, DEVICE, GRAPH_CONST)
+NT_EXPERIMENT(None, NONE)
+NT_DEFINE(None, NONE, .build_data = NULL);
+
 static const nt_field_info *field(const char *name) {
     const nt_field_info *found = nt__field_find(All_experiment(), name);
     assert_non_null(found);
@@ -51,6 +83,85 @@ static void the_list_describes_the_struct(void **state) {
     assert_null(nt__field_find(experiment, "Hidden"));
     assert_null(nt__field_find(experiment, "hid"));
     assert_null(nt__field_find(experiment, ""));
+}
+
+/* M-20, A-80 to A-82: an entry a field, in order. The three markers part the list; unmarked is Host. */
+static void the_metadata_has_a_row_a_field(void **state) {
+    (void)state;
+    static const struct {
+        const char *name, *type, *default_text, *doc;
+        nt_marker marker;
+        nt_field_type kind;
+        size_t size;
+        bool has_flag;
+    } rows[] = {
+        {"function", "activation", "TANH", "an enum", NT_GRAPH_CONST, NT_FIELD_UINT, sizeof(activation), true},
+        {"width", "size_t", "64", "a size_t", NT_GRAPH_CONST, NT_FIELD_UINT64, sizeof(size_t), true},
+        {"depth", "unsigned", "2", "an unsigned", NT_GRAPH_CONST, NT_FIELD_UINT, 4, true},
+        {"tiny", "int8_t", "-5", "an int8_t", NT_DEVICE, NT_FIELD_INT8, 1, true},
+        {"byte", "uint8_t", "200", "an uint8_t", NT_DEVICE, NT_FIELD_UINT8, 1, true},
+        {"low", "int16_t", "-300", "an int16_t", NT_DEVICE, NT_FIELD_INT16, 2, true},
+        {"high", "uint16_t", "60000", "an uint16_t", NT_DEVICE, NT_FIELD_UINT16, 2, true},
+        {"wide", "long long", "-1", "a long long", NT_DEVICE, NT_FIELD_INT64, 8, true},
+        {"table", "nt_array *", NULL, "an array", NT_DEVICE, NT_FIELD_ARRAY, sizeof(void *), false},
+        {"frozen", "nt_arrays *", NULL, "a set of arrays", NT_DEVICE, NT_FIELD_ARRAYS, sizeof(void *), false},
+        {"images", "nt_array *", NULL, "an array", NT_HOST, NT_FIELD_ARRAY, sizeof(void *), false},
+        {"data", "struct dataset *", NULL, "a pointer", NT_HOST, NT_FIELD_OTHER, sizeof(void *), false},
+        {"whole", "struct dataset", "{3}", "a struct", NT_HOST, NT_FIELD_OTHER, sizeof(struct dataset), false},
+        {"names", "const char *const *", NULL, "an array of strings", NT_HOST, NT_FIELD_OTHER, sizeof(void *), false},
+        {"code", "char[8]", "\"abc\"", "a text of its own", NT_HOST, NT_FIELD_OTHER, 8, false},
+        {"scratch", "char *", NULL, "text that may be written", NT_HOST, NT_FIELD_OTHER, sizeof(void *), false},
+        {"curve", "double (*)(double)", NULL, "a function", NT_HOST, NT_FIELD_OTHER, sizeof(void *), false},
+        {"precise", "long double", "0.5L", "a long double", NT_HOST, NT_FIELD_OTHER, sizeof(long double), false},
+    };
+    const nt_experiment *experiment = Many_experiment();
+    assert_int_equal(experiment->field_count, sizeof rows / sizeof *rows);
+    for (size_t i = 0; i < experiment->field_count; i++) {
+        const nt_field_info *info = &experiment->fields[i];
+        assert_string_equal(info->name, rows[i].name);
+        assert_string_equal(nt__field_type_text(info), rows[i].type);
+        if (rows[i].default_text) assert_string_equal(info->default_text, rows[i].default_text);
+        assert_string_equal(info->doc, rows[i].doc);
+        assert_int_equal(info->marker, rows[i].marker);
+        assert_int_equal(info->type, rows[i].kind);
+        assert_int_equal(info->size, rows[i].size);
+        assert_int_equal(nt__field_has_flag(info), rows[i].has_flag);
+    }
+}
+
+/* defaults are evaluated by each call, and changed ones are kept. */
+static void fields_of_any_type_have_their_defaults(void **state) {
+    (void)state;
+    Many e = Many_defaults();
+    assert_int_equal(e.function, TANH);
+    assert_int_equal(e.whole.rows, 3);
+    assert_string_equal(e.code, "abc");
+    assert_int_equal(e.high, 60000);
+    assert_int_equal(e.wide, -1);
+    assert_null(e.images);
+}
+
+/* M-17. */
+static void an_experiment_may_have_no_field(void **state) {
+    (void)state;
+    None e = None_defaults();
+    assert_int_equal(None_experiment()->field_count, 0);
+    assert_null(nt__field_find(None_experiment(), "batch"));
+    assert_true(sizeof e <= 1);
+}
+
+/* in the view a Host field is a sentinel, a Device field a tensor, the others are what they are. */
+static void the_view_has_the_same_fields(void **state) {
+    (void)state;
+    Many_view view;
+    assert_true(_Generic(view.table, nt_tensor : true, default : false));
+    assert_true(_Generic(view.tiny, nt_tensor : true, default : false));
+    assert_true(_Generic(view.frozen, nt_tensors : true, default : false));
+    assert_true(_Generic(&view.function, activation * : true, default : false));
+    assert_true(_Generic(view.width, size_t : true, default : false));
+    assert_int_equal(sizeof view.images, 1);
+    assert_int_equal(sizeof view.whole, 1);
+    assert_int_equal(sizeof view.code, 1);
 }
 
 static void defaults_are_the_ones_declared(void **state) {
@@ -350,10 +461,100 @@ static void numbers_that_a_type_has_not_are_refused(void **state) {
     }
 }
 
+static Many many;
+static const nt_field_info *of_many(const char *name) {
+    const nt_field_info *found = nt__field_find(Many_experiment(), name);
+    assert_non_null(found);
+    return found;
+}
+
+static void shows(const char *name, const char *expected) {
+    nt__text out = {0};
+    nt__field_show(of_many(name), &many, true, &out);
+    assert_false(out.failed);
+    assert_string_equal(out.data, expected);
+    nt__text_free(&out);
+}
+
+static void integers_of_every_size_are_read_and_printed(void **state) {
+    (void)state;
+    static const struct {
+        const char *field, *text, *message;
+    } cases[] = {
+        {"tiny", "-128", NULL},
+        {"tiny", "128", "tiny (int8_t): '128' is out of range; it must be from -128 to 127"},
+        {"byte", "255", NULL},
+        {"byte", "-1", "byte (uint8_t): '-1' is out of range; it must be from 0 to 255"},
+        {"low", "-32768", NULL},
+        {"low", "-32769", "low (int16_t): '-32769' is out of range; it must be from -32768 to 32767"},
+        {"high", "65535", NULL},
+        {"high", "65536", "high (uint16_t): '65536' is out of range; it must be from 0 to 65535"},
+        {"wide", "-9223372036854775808", NULL},
+        {"width", "18446744073709551615", NULL},
+        {"width", "-1", "width (size_t): '-1' is out of range; it must be from 0 to 18446744073709551615"},
+        {"width", "1e3", "width (size_t): '1e3' is not written as a whole number; write 1000"},
+        {"depth", "4294967295", NULL},
+        {"depth", "4294967296", "depth (unsigned): '4294967296' is out of range; it must be from 0 to 4294967295"},
+        {"function", "0", NULL},
+        {"table", "1",
+         "table (nt_array *): '1' was given, but a field of this type has no text form; set it in C, in a "
+         "preset, or in derive"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        many = Many_defaults();
+        nt_status status = nt__field_parse(of_many(cases[i].field), cases[i].text, &many);
+        if (cases[i].message) {
+            assert_int_equal(status, NT_INVALID);
+            assert_string_equal(nt_error_message(), cases[i].message);
+        } else {
+            assert_int_equal(status, NT_OK);
+            shows(cases[i].field, cases[i].text);
+        }
+    }
+}
+
+/* M-24, A-100: types and shapes, never an element; the beginning of a long text. */
+static void arrays_are_shown_by_type_and_shape(void **state) {
+    (void)state;
+    many = Many_defaults();
+    shows("table", "NULL");
+    shows("frozen", "NULL");
+    shows("data", "struct dataset *");
+    shows("curve", "double (*)(double)");
+    many.table = nt_array_new(NT_F32, nt_dims(3, 4));
+    many.frozen = nt_arrays_new();
+    nt_arrays_put(many.frozen, "weight", nt_array_new(NT_F64, nt_dims(2)));
+    nt_arrays_put(many.frozen, "bias", nt_array_new(NT_U8, nt_dims(1)));
+    shows("table", "f32[3,4]");
+    shows("frozen", "{weight: f64[2], bias: u8[1]}");
+    for (char name[] = "a"; *name < 'k'; ++*name) nt_arrays_put(many.frozen, name, nt_array_new(NT_U8, nt_dims(1)));
+    shows("frozen",
+          "{weight: f64[2], bias: u8[1], a: u8[1], b: u8[1], c: u8[1], d: u8[1], e: u8[1], f: u8[1], 4 more}");
+    nt_array_free(many.table);
+    nt_arrays_free(many.frozen);
+    All all = All_defaults();
+    char text[201];
+    memset(text, 'x', sizeof text);
+    text[79] = '\xc3';
+    text[80] = '\xa9';
+    text[200] = 0;
+    all.folder = text;
+    nt__text out = {0};
+    nt__field_show(field("folder"), &all, true, &out);
+    assert_int_equal(strlen(out.data), 1 + 79 + 1 + strlen("... (200 bytes)"));
+    nt__text_free(&out);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_list_describes_the_struct),
         cmocka_unit_test(defaults_are_the_ones_declared),
+        cmocka_unit_test(the_metadata_has_a_row_a_field),
+        cmocka_unit_test(fields_of_any_type_have_their_defaults),
+        cmocka_unit_test(an_experiment_may_have_no_field),
+        cmocka_unit_test(the_view_has_the_same_fields),
+        cmocka_unit_test(integers_of_every_size_are_read_and_printed),
+        cmocka_unit_test(arrays_are_shown_by_type_and_shape),
         cmocka_unit_test(markers_and_element_types_have_names),
         cmocka_unit_test(bools_are_read),
         cmocka_unit_test(whole_numbers_are_read),

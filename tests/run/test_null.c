@@ -80,6 +80,27 @@ RETURNS(save, nt_run_save(NULL, "file"))
 RETURNS(save_path, nt_run_save(run, NULL))
 RETURNS(load, nt_run_load(NULL, "file"))
 RETURNS(load_path, nt_run_load(run, NULL))
+SETS(set_device, nt_set_device((nt_run *)NULL, "smoothing", 1))
+SETS(set_device_field, nt_set_device(run, NULL, 1))
+SETS(set_device_value, nt_set_device(run, "smoothing", (nt_array *)NULL))
+SETS(get_device, nt_get_device(NULL, "smoothing"))
+SETS(get_device_field, nt_get_device(run, NULL))
+RETURNS(print_run, nt_run_print(NULL, NT_LINE, stderr))
+RETURNS(print_run_out, nt_run_print(run, NT_LINE, NULL))
+RETURNS(print_experiment, nt_experiment_print(NULL, &data, NT_LINE, stderr))
+RETURNS(print_fields, nt_experiment_print(Toy_experiment(), NULL, NT_LINE, stderr))
+RETURNS(print_out, nt_experiment_print(Toy_experiment(), &(Toy){0}, NT_LINE, NULL))
+RETURNS(preset, nt_preset(NULL, "a", &(Toy){0}))
+RETURNS(preset_name, nt_preset(Toy_experiment(), NULL, &(Toy){0}))
+RETURNS(preset_fields, nt_preset(Toy_experiment(), "a", NULL))
+SETS(data_array, nt_data_array(NULL, "train", "x"))
+SETS(data_array_split, nt_data_array(data, NULL, "x"))
+SETS(data_rows, nt_data_rows(NULL, "train"))
+RETURNS(arrays_put, nt_arrays_put(NULL, "a", nt_array_new(NT_F32, nt_dims(2))))
+SETS(arrays_find, nt_arrays_find(NULL, "a"))
+SETS(arrays_count, nt_arrays_count(NULL))
+SETS(arrays_name, nt_arrays_name(NULL, 0))
+SETS(arrays_at, nt_arrays_at(NULL, 0))
 RETURNS(stats, nt_stats_write(NULL))
 RETURNS(put_set, nt_arrays_put(NULL, "a", nt_array_retain(array)))
 RETURNS(put_name, nt_arrays_put(arrays, NULL, nt_array_retain(array)))
@@ -144,6 +165,27 @@ static const struct {
     {save_path, "nt_run_save: path is NULL"},
     {load, "nt_run_load: run is NULL"},
     {load_path, "nt_run_load: path is NULL"},
+    {set_device, "nt_set_device: run is NULL"},
+    {set_device_field, "nt_set_device: field is NULL"},
+    {set_device_value, "nt_set_device: value is NULL"},
+    {get_device, "nt_get_device: run is NULL"},
+    {get_device_field, "nt_get_device: field is NULL"},
+    {print_run, "nt_run_print: run is NULL"},
+    {print_run_out, "nt_run_print: out is NULL"},
+    {print_experiment, "nt_experiment_print: experiment is NULL"},
+    {print_fields, "nt_experiment_print: fields is NULL"},
+    {print_out, "nt_experiment_print: out is NULL"},
+    {preset, "nt_preset: experiment is NULL"},
+    {preset_name, "nt_preset: name is NULL"},
+    {preset_fields, "nt_preset: fields is NULL"},
+    {data_array, "nt_data_array: data is NULL"},
+    {data_array_split, "nt_data_array: split is NULL"},
+    {data_rows, "nt_data_rows: data is NULL"},
+    {arrays_put, "nt_arrays_put: set is NULL"},
+    {arrays_find, "nt_arrays_find: set is NULL"},
+    {arrays_count, "nt_arrays_count: set is NULL"},
+    {arrays_name, "nt_arrays_name: set is NULL"},
+    {arrays_at, "nt_arrays_at: set is NULL"},
     {stats, "nt_stats_write: path is NULL"},
     {put_set, "nt_arrays_put: set is NULL"},
     {put_name, "nt_arrays_put: name is NULL"},

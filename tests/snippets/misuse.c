@@ -1,7 +1,38 @@
 /* An experiment that is right, and mistakes in it that the compiler has to find. Each is switched on by its macro. */
 #include <nitro.h>
 
+struct dataset {
+    int rows;
+};
+__attribute__((unused)) static double half(double x) {
+    return x / 2;
+}
+
+/* A row more, with a mistake in it. */
+#if defined FIELD_TWICE
+#define MORE(FIELD, DEVICE, GRAPH_CONST) FIELD(int, hidden, 1, "a second field of that name")
+#elif defined FIELD_WITHOUT_TYPE
+#define MORE(FIELD, DEVICE, GRAPH_CONST) FIELD(untyped, 1, "no type")
+#elif defined FIELD_OF_UNKNOWN_TYPE
+#define MORE(FIELD, DEVICE, GRAPH_CONST) FIELD(unknown_type, odd, 1, "a type that is none")
+#elif defined FIELD_WITH_UNKNOWN_MARKER
+#define MORE(FIELD, DEVICE, GRAPH_CONST) CONSTANT(int, odd, 1, "a marker that is none")
+#elif defined DEVICE_POINTER
+#define MORE(FIELD, DEVICE, GRAPH_CONST) DEVICE(struct dataset *, odd, NULL, "no input of a program")
+#elif defined DEVICE_TEXT
+#define MORE(FIELD, DEVICE, GRAPH_CONST) DEVICE(const char *, odd, NULL, "no input of a program")
+#elif defined CONSTANT_ARRAY
+#define MORE(FIELD, DEVICE, GRAPH_CONST) GRAPH_CONST(nt_array *, odd, NULL, "no constant of a program")
+#elif defined CONSTANT_STRUCT
+#define MORE(FIELD, DEVICE, GRAPH_CONST) GRAPH_CONST(struct dataset, odd, {1}, "no constant of a program")
+#else
+#define MORE(FIELD, DEVICE, GRAPH_CONST)
+#endif
+
 #define DIGITS(FIELD, DEVICE, GRAPH_CONST)                 \
+    MORE(FIELD, DEVICE, GRAPH_CONST)                       \
+    FIELD(struct dataset *, data, NULL, "a dataset")       \
+    FIELD(nt_array *, images, NULL, "an array")            \
     GRAPH_CONST(int, hidden, 256, "units")                 \
     DEVICE(float, smoothing, 0.1f, "label smoothing")      \
     FIELD(int, batch_size, 128, "images in a micro-batch") \
@@ -35,6 +66,44 @@ static nt_tensor forward(const Digits_view *e, nt_model *m, nt_batch *batch) {
 #ifdef HOST_FIELD_AS_VALUE
     bool wide = e->wide;
     if (wide) x = nt_relu(x);
+#endif
+#ifdef HOST_FIELD_ON_THE_RIGHT
+    x = nt_mul(x, 0.5 + e->scale);
+#endif
+#ifdef HOST_FIELD_NEGATED
+    x = nt_mul(x, -e->scale);
+#endif
+#ifdef HOST_FIELD_COMPARED
+    if (e->batch_size > 8) x = nt_relu(x);
+#endif
+#ifdef HOST_FIELD_EQUAL
+    if (e->batch_size == 8) x = nt_relu(x);
+#endif
+#ifdef HOST_FIELD_AS_CONDITION
+    if (e->wide) x = nt_relu(x);
+#endif
+#ifdef HOST_FIELD_ASSIGNED
+    int size = e->batch_size;
+    x = nt_dense(m, "a", x, size);
+#endif
+#ifdef HOST_FIELD_AS_ARGUMENT
+    x = nt_mul(x, half(e->scale));
+#endif
+#ifdef HOST_FIELD_AS_INDEX
+    static const int sizes[] = {8, 16};
+    x = nt_dense(m, "a", x, sizes[e->batch_size]);
+#endif
+#ifdef HOST_FIELD_INDEXED
+    x = nt_mul(x, e->folder[0]);
+#endif
+#ifdef HOST_FIELD_CAST
+    x = nt_mul(x, (double)e->scale);
+#endif
+#ifdef HOST_FIELD_FOLLOWED
+    x = nt_dense(m, "a", x, e->data->rows);
+#endif
+#ifdef HOST_ARRAY_AS_CONSTANT
+    x = nt_add(x, nt_constant(e->images));
 #endif
 #ifdef HOST_FIELD_AS_TEXT
     x = nt_field(batch, e->folder);

@@ -1,0 +1,135 @@
+/* The handle's own copy of the experiment: copied from the caller's, changed by derive, shown, released.
+ * Not here: Device fields as inputs of the programs (device_fields.c).
+ */
+#include <string.h>
+
+#include "run/run_internal.h"
+
+/* ---- arrays of Device fields: the run has references of its own ------------------------------------------------- */
+
+static bool is_held(const nt_field_info *field) {
+    return field->marker == NT_DEVICE && (field->type == NT_FIELD_ARRAY || field->type == NT_FIELD_ARRAYS);
+}
+
+/* Gives back what a value of the field in `fields` refers to. */
+static void release(const nt_field_info *field, const void *fields) {
+    const void *at = (const char *)fields + field->offset;
+    if (field->type == NT_FIELD_ARRAY)
+        nt_array_free(*(nt_array *const *)at);
+    else
+        nt_arrays_free(*(nt_arrays *const *)at);
+}
+
+/* A set is copied, so that the run can put another array in it. On failure the field is NULL. */
+static nt_status hold(const nt_field_info *field, void *fields) {
+    void *at = (char *)fields + field->offset;
+    if (field->type == NT_FIELD_ARRAY) {
+        nt_array_retain(*(nt_array **)at);
+        return NT_OK;
+    }
+    nt_arrays *theirs = *(nt_arrays **)at, *own = theirs ? nt__arrays_copy(theirs) : NULL;
+    *(nt_arrays **)at = own;
+    return theirs && !own ? NT_OUT_OF_MEMORY : NT_OK;
+}
+
+static nt_status hold_all(nt_run *run) {
+    nt_status status = NT_OK;
+    for (size_t i = 0; i < run->experiment->field_count; i++) {
+        const nt_field_info *field = &run->experiment->fields[i];
+        if (!is_held(field)) continue;
+        nt_status held = hold(field, run->fields);
+        if (status == NT_OK) status = held;
+    }
+    return status;
+}
+
+void nt__fields_free(nt_run *run) {
+    for (size_t i = 0; run->fields && i < run->experiment->field_count; i++)
+        if (is_held(&run->experiment->fields[i])) release(&run->experiment->fields[i], run->fields);
+}
+
+/* ---- copying ---------------------------------------------------------------------------------------------------- */
+
+static nt_status set_values(const nt_run *run, void *own, const void *fields, const char *preset) {
+    size_t index;
+    nt_status status = preset ? nt__preset_find(run->experiment, preset, &index) : NT_OK;
+    if (status != NT_OK) return status;
+    if (fields)
+        memcpy(own, fields, run->experiment->size);
+    else if (preset)
+        return nt_preset(run->experiment, preset, own);
+    else
+        memcpy(own, run->defaults, run->experiment->size);
+    return NT_OK;
+}
+
+nt_status nt__fields_take(nt_run *run, const void *fields, const char *preset) {
+    void *own = nt__arena_alloc(&run->arena, 1, run->experiment->size + 1);
+    run->view = nt__arena_alloc(&run->arena, 1, run->experiment->view_size + 1);
+    run->defaults = nt__arena_alloc(&run->arena, 1, run->experiment->size + 1);
+    run->derived = nt__arena_alloc(&run->arena, run->experiment->field_count + 1, sizeof *run->derived);
+    run->preset = preset ? nt__arena_strdup(&run->arena, preset) : NULL;
+    if (!own || !run->view || !run->defaults || !run->derived || (preset && !run->preset)) return NT_OUT_OF_MEMORY;
+    run->experiment->set_defaults(run->defaults);
+    nt_status status = set_values(run, own, fields, preset);
+    if (status != NT_OK) return status;
+    run->fields = own;
+    return hold_all(run);
+}
+
+/* ---- derive ----------------------------------------------------------------------------------------------------- */
+
+/* Notes the fields whose bytes changed. An array that derive put into a Device field is the run's, so the one before it
+ * is given back. */
+static void note_derived(nt_run *run, const void *before) {
+    for (size_t i = 0; i < run->experiment->field_count; i++) {
+        const nt_field_info *field = &run->experiment->fields[i];
+        const char *old = (const char *)before + field->offset, *new = (const char *)run->fields + field->offset;
+        run->derived[i] = memcmp(old, new, field->size) != 0;
+        if (run->derived[i] && is_held(field)) release(field, before);
+    }
+}
+
+nt_status nt__fields_derive(nt_run *run) {
+    if (!run->experiment->hooks.derive) return NT_OK;
+    void *before = nt__arena_alloc(&run->arena, 1, run->experiment->size + 1);
+    if (!before) return NT_OUT_OF_MEMORY;
+    memcpy(before, run->fields, run->experiment->size);
+    nt__fail_nothing();
+    nt_status status = run->experiment->hooks.derive(run->fields, run->data);
+    note_derived(run, before);
+    if (status == NT_OK) return NT_OK;
+    if (!*nt_error_message()) nt__fail(status, "the hook returned '%s'", nt_status_name(status));
+    return nt__fail_in(status, "derive of %s", run->experiment->name);
+}
+
+/* ---- showing ---------------------------------------------------------------------------------------------------- */
+
+static void add_settings(const nt_run *run, nt__text *out) {
+    const nt__settings *s = &run->settings;
+    nt__text_add(out, "seed %lld, max_epochs %lld, accum %lld, gradient_clip_norm %g, learning_rate %g, ",
+                 (long long)s->seed, (long long)s->max_epochs, (long long)s->accum, s->gradient_clip_norm,
+                 s->learning_rate);
+    nt__rule_print(&run->rule, out);
+    nt__text_add(out, "; step %lld, epoch %lld", (long long)run->step, (long long)run->epoch);
+}
+
+nt_status nt_run_print(const nt_run *run, nt_form form, FILE *out) {
+    if (!nt__given(run, "nt_run_print", "run") || !nt__given(out, "nt_run_print", "out")) return NT_INVALID;
+    const nt_experiment *experiment = run->experiment;
+    nt__shown shown = {.experiment = experiment, .fields = run->fields, .derived = run->derived};
+    nt__text text = {0};
+    if (form == NT_LINE)
+        nt__experiment_line(&shown, &text);
+    else
+        nt__text_add(&text, "%s (%s)", experiment->name, experiment->file);
+    if (run->preset) nt__text_add(&text, ", preset %.64s", run->preset);
+    if (form == NT_TABLE) {
+        nt__text_add(&text, "\n");
+        nt__experiment_table(&shown, &text);
+    }
+    nt__text_add(&text, form == NT_LINE ? "; " : "  ");
+    add_settings(run, &text);
+    if (form == NT_TABLE) nt__text_add(&text, "\n");
+    return nt__text_write(&text, out);
+}

@@ -1,0 +1,203 @@
+/* Device fields of a live run, set and read by their users: what is refused, in the order that a user has to mend it.
+ * Not here: how a value gets to the device (device_fields.c).
+ */
+#include <string.h>
+
+#include "run/run_internal.h"
+
+/* What a name means: a slot, or a whole set. */
+typedef struct target {
+    const char *call, *name;
+    size_t field;
+    const nt_field_info *info;
+    const nt__device_slot *slot; /* NULL: a set */
+} target;
+
+/* ---- the gate --------------------------------------------------------------------------------------------------- */
+
+static nt_status fail_unknown(const nt_run *run, const target *t) {
+    nt__text names = {0};
+    for (size_t i = 0; i < run->experiment->field_count; i++)
+        nt__text_add(&names, "%s%s", i ? ", " : "", run->experiment->fields[i].name);
+    nt_status status = names.failed ? NT_OUT_OF_MEMORY
+                                    : nt__fail(NT_INVALID, "%s: %s has no field '%s'; it has: %s", t->call,
+                                               run->experiment->name, t->name, names.length ? names.data : "none");
+    nt__text_free(&names);
+    return status;
+}
+
+static nt_status check_marker(const nt_run *run, const target *t) {
+    const char *experiment = run->experiment->name, *field = t->info->name;
+    switch (t->info->marker) {
+    case NT_HOST:
+        return nt__fail(NT_INVALID,
+                        "%s: field %s of %s is Host: no program sees it, so a live run has nothing to set. Make a new "
+                        "run with another value",
+                        t->call, field, experiment);
+    case NT_GRAPH_CONST:
+        return nt__fail(
+            NT_INVALID,
+            "%s: field %s of %s is GraphConst, a constant of the programs: another value is another program. "
+            "Make a new run, which uses again every program that the value does not change; or mark the "
+            "field DEVICE, when it decides no shape and no control flow",
+            t->call, field, experiment);
+    default: return NT_OK;
+    }
+}
+
+static nt_status find_slot(const nt_run *run, target *t, const char *member) {
+    size_t first = run->first_slot[t->field], count = run->contents[t->field].count;
+    bool is_set = t->info->type == NT_FIELD_ARRAYS;
+    if (!is_set && !member) t->slot = &run->slots[first];
+    if (!member) return NT_OK;
+    for (size_t i = 0; is_set && i < count; i++)
+        if (strcmp(run->slots[first + i].member, member) == 0) t->slot = &run->slots[first + i];
+    if (t->slot) return NT_OK;
+    nt__text shown = {0};
+    nt__field_print(t->info, run->fields, &shown);
+    nt_status status = shown.failed ? NT_OUT_OF_MEMORY
+                                    : nt__fail(NT_INVALID, "%s: field %s of %s is %s and has no array '%s'", t->call,
+                                               t->info->name, run->experiment->name, shown.data, member);
+    nt__text_free(&shown);
+    return status;
+}
+
+/* `name` is a field, or "field.member" of a set. */
+static nt_status find_target(const nt_run *run, const char *call, const char *name, target *t) {
+    *t = (target){.call = call, .name = name};
+    if (!nt__given(run, call, "run") || !nt__given(name, call, "field")) return NT_INVALID;
+    size_t length = strcspn(t->name, ".");
+    for (size_t i = 0; i < run->experiment->field_count && !t->info; i++) {
+        const nt_field_info *info = &run->experiment->fields[i];
+        if (strlen(info->name) != length || strncmp(info->name, t->name, length) != 0) continue;
+        t->field = i;
+        t->info = info;
+    }
+    nt_status status = t->info ? check_marker(run, t) : fail_unknown(run, t);
+    return status == NT_OK ? find_slot(run, t, t->name[length] ? t->name + length + 1 : NULL) : status;
+}
+
+static nt_status check_schedule(const nt_run *run, const target *t) {
+    if (!nt__field_scheduled(run, t->field)) return NT_OK;
+    return nt__fail(NT_INVALID,
+                    "%s: field %s of %s has a schedule, which would overwrite this value at the next step. Change the "
+                    "schedule, or make a run without one",
+                    t->call, t->info->name, run->experiment->name);
+}
+
+static nt_status find_writable(const nt_run *run, const char *call, const char *name, target *t) {
+    nt_status status = find_target(run, call, name, t);
+    return status == NT_OK ? check_schedule(run, t) : status;
+}
+
+/* ---- numbers ---------------------------------------------------------------------------------------------------- */
+
+static bool is_scalar(const target *t) {
+    return nt__field_is_number(t->info);
+}
+
+static nt_status refuse_kind(const nt_run *run, const target *t, const char *given) {
+    char type[NT__TYPE_TEXT];
+    const char *is = t->slot ? nt__type_text(t->slot->type, type) : "a set of arrays";
+    return nt__fail(NT_INVALID, "%s: field %s of %s is %s and cannot be %s", t->call, t->name, run->experiment->name,
+                    is, given);
+}
+
+nt_status nt_set_device_number(nt_run *run, const char *field, double value) {
+    target t;
+    nt_status status = find_writable(run, "nt_set_device", field, &t);
+    if (status == NT_OK && !is_scalar(&t)) status = refuse_kind(run, &t, "a number");
+    if (status != NT_OK) return status;
+    status = nt__device_field_write_number(run, t.field, value);
+    return status == NT_OK ? status : nt__fail_in(status, "nt_set_device: field");
+}
+
+/* A 64-bit integer need not be a double. */
+nt_status nt_set_device_integer(nt_run *run, const char *field, int64_t value) {
+    target t;
+    nt_status status = find_writable(run, "nt_set_device", field, &t);
+    if (status != NT_OK) return status;
+    bool as_it_is = t.info->type == NT_FIELD_INT64 || (t.info->type == NT_FIELD_UINT64 && value >= 0);
+    return as_it_is ? nt__device_field_write(run, t.field, &value) : nt_set_device_number(run, field, (double)value);
+}
+
+/* ---- arrays ----------------------------------------------------------------------------------------------------- */
+
+/* The array as the slot's element type; the shape is part of the program. */
+static nt_status fit(const nt_run *run, const target *t, const nt__device_slot *slot, nt_array *value, nt_array **out) {
+    char is[NT__TYPE_TEXT], given[NT__TYPE_TEXT];
+    *out = nt__array_convert(value, slot->type.dtype);
+    if (!*out) return nt__fail_in(nt_error_status(), "%s: field %s of %s", t->call, slot->name, run->experiment->name);
+    if (nt_shape_equal(value->shape, slot->type.shape)) return NT_OK;
+    nt_array_free(*out);
+    return nt__fail(NT_INVALID,
+                    "%s: field %s of %s is %s and the new array is %s: the shape of an array is part of the programs. "
+                    "Make a new run with it",
+                    t->call, slot->name, run->experiment->name, nt__type_text(slot->type, is),
+                    nt__type_text((nt__type){value->dtype, value->shape}, given));
+}
+
+nt_status nt_set_device_array(nt_run *run, const char *field, nt_array *value) {
+    target t;
+    nt_array *fitting;
+    nt_status status = find_writable(run, "nt_set_device", field, &t);
+    if (status == NT_OK && !nt__given(value, t.call, "value")) status = NT_INVALID;
+    if (status == NT_OK && !t.slot) status = refuse_kind(run, &t, "one array; give an nt_arrays, or FIELD.NAME");
+    if (status == NT_OK) status = fit(run, &t, t.slot, value, &fitting);
+    if (status != NT_OK) return status;
+    if (is_scalar(&t))
+        status = nt__device_field_write(run, t.field, fitting->data);
+    else
+        status = nt__device_slot_write(run, (size_t)(t.slot - run->slots), fitting);
+    nt_array_free(fitting);
+    return status;
+}
+
+/* A set with the same names, each array converted; NULL with a message. */
+static nt_arrays *fit_all(const nt_run *run, const target *t, const nt_arrays *value) {
+    size_t first = run->first_slot[t->field], count = run->contents[t->field].count;
+    nt_arrays *fitting = nt_arrays_new();
+    nt_status status = fitting ? NT_OK : NT_OUT_OF_MEMORY;
+    for (size_t i = 0; status == NT_OK && i < count; i++) {
+        const nt__device_slot *slot = &run->slots[first + i];
+        nt_array *array = nt_arrays_find(value, slot->member), *converted = NULL;
+        status = array ? fit(run, t, slot, array, &converted)
+                       : nt__fail_in(NT_INVALID, "%s: field %s of %s", t->call, t->name, run->experiment->name);
+        if (status == NT_OK) status = nt_arrays_put(fitting, slot->member, converted);
+    }
+    if (status == NT_OK) return fitting;
+    nt_arrays_free(fitting);
+    return NULL;
+}
+
+nt_status nt_set_device_arrays(nt_run *run, const char *field, nt_arrays *value) {
+    target t;
+    nt_status status = find_writable(run, "nt_set_device", field, &t);
+    if (status == NT_OK && !nt__given(value, t.call, "value")) status = NT_INVALID;
+    if (status == NT_OK && t.slot) status = refuse_kind(run, &t, "a set of arrays");
+    if (status != NT_OK) return status;
+    if (nt_arrays_count(value) != run->contents[t.field].count)
+        return nt__fail(NT_INVALID, "nt_set_device: field %s of %s has %zu arrays and the new set %zu", t.name,
+                        run->experiment->name, run->contents[t.field].count, nt_arrays_count(value));
+    nt_arrays *fitting = fit_all(run, &t, value);
+    if (!fitting) return nt_error_status();
+    status = nt__device_field_write(run, t.field, &fitting);
+    nt_arrays_free(fitting);
+    return status;
+}
+
+/* ---- reading ---------------------------------------------------------------------------------------------------- */
+
+nt_array *nt_get_device(nt_run *run, const char *field) {
+    target t;
+    if (find_target(run, "nt_get_device", field, &t) != NT_OK) return NULL;
+    if (!t.slot) {
+        refuse_kind(run, &t, "read as one; name an array of it: FIELD.NAME");
+        return NULL;
+    }
+    size_t index = (size_t)(t.slot - run->slots);
+    nt_array *value = nt_array_new(t.slot->type.dtype, t.slot->type.shape);
+    if (!value || nt__buffer_read(run->engine, &run->slots[index].buffer, value->data) == NT_OK) return value;
+    nt_array_free(value);
+    return NULL;
+}
