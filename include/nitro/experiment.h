@@ -11,12 +11,11 @@
  *
  * A row is type, name, default, and a text that says what the field is. The default is an expression, evaluated each
  * time that Fashion_defaults() is called and when a run looks for changes, so it makes no arrays: NULL stands for one
- * that is set later. A field is a flag of the command when its type is bool, an integer, float,
- * double or const char *. Axis 0 of what forward returns is the sample. Host hooks other than those of metrics are
- * called when a run is made (param_group for each parameter, rate_ratio for each group, learning_rate and optimizer
- * once more behind derive, the others once); forward, loss and the traced metrics then, once for each program they are
- * part of. When the run is used, those but build_data and derive are called again to see whether they have changed
- * (nt_run_drift).
+ * that is set later. A field is a flag of the command when its type is bool, an integer, float, double or const char *.
+ * Axis 0 of what forward returns is the sample. Host hooks other than those of metrics are called when a run is made
+ * (param_group for each parameter, rate_ratio for each group, learning_rate and optimizer once more behind derive, the
+ * others once); forward, loss and the traced metrics then, once for each program they are part of. When the run is
+ * used, those but build_data and derive are called again to see whether they have changed (nt_run_drift).
  *
  * FIELD (Host): host code only, of any C type. A traced hook that touches one does not compile, and the compiler's
  * message has the field's name. Setup, tracing and training never follow a pointer in a Host field that is no string.
@@ -201,7 +200,7 @@ nt_status nt_experiment_print(const nt_experiment *experiment, const void *field
     } E##_view;                                                                                                    \
     typedef struct E##_preset {                                                                                    \
         const char *name, *doc;                                                                                    \
-        void (*set)(E * e); /* changes fields; those it leaves have their defaults. NULL: all do */                \
+        void (*set)(struct E * e); /* changes fields; those it leaves have their defaults. NULL: all do */         \
     } E##_preset;                                                                                                  \
     typedef struct E##_hooks {                                                                                     \
         /* Fills the splits. Host code, once, at setup. Required. */                                               \
@@ -228,7 +227,7 @@ nt_status nt_experiment_print(const nt_experiment *experiment, const void *field
         /* Calls nt_schedule_set for each value that changes from step to step. */                                 \
         void (*schedules)(const E *e, nt_schedules *out);                                                          \
         /* Changes fields by what is in the data, once, behind build_data; what it sets is what all else sees. */  \
-        nt_status (*derive)(E * e, const nt_data *data);                                                           \
+        nt_status (*derive)(struct E * e, const nt_data *data);                                                    \
         const E##_preset *presets; /* NT_PRESETS(E, {"name", "what it is for", function}, ...) */                  \
     } E##_hooks;                                                                                                   \
     static inline E E##_defaults(void) {                                                                           \

@@ -55,9 +55,9 @@ typedef struct nt__shown {
     const bool *derived; /* fields to be marked as derived; NULL: none */
 } nt__shown;
 /* A line a field: name, marker, value. */
-void nt__experiment_table(const nt__shown *view, nt__text *out);
+void nt__experiment_table(const nt__shown *shown, nt__text *out);
 /* "Fashion(hidden = 256, smoothing = 0.1)" */
-void nt__experiment_line(const nt__shown *view, nt__text *out);
+void nt__experiment_line(const nt__shown *shown, nt__text *out);
 /* Writes a text and frees it. */
 nt_status nt__text_write(nt__text *text, FILE *out);
 

@@ -62,19 +62,26 @@ static nt_status find_slot(const nt_run *run, target *t, const char *member) {
     return status;
 }
 
+/* Place of the field whose name has this length; the number of fields when there is none. */
+static size_t find_field(const nt_experiment *experiment, const char *name, size_t length) {
+    size_t field = 0;
+    for (; field < experiment->field_count; field++) {
+        const char *of_field = experiment->fields[field].name;
+        if (strlen(of_field) == length && memcmp(of_field, name, length) == 0) break;
+    }
+    return field;
+}
+
 /* `name` is a field, or "field.member" of a set. */
 static nt_status find_target(const nt_run *run, const char *call, const char *name, target *t) {
     *t = (target){.call = call, .name = name};
     if (!nt__given(run, call, "run") || !nt__given(name, call, "field")) return NT_INVALID;
-    size_t length = strcspn(t->name, ".");
-    for (size_t i = 0; i < run->experiment->field_count && !t->info; i++) {
-        const nt_field_info *info = &run->experiment->fields[i];
-        if (strlen(info->name) != length || strncmp(info->name, t->name, length) != 0) continue;
-        t->field = i;
-        t->info = info;
-    }
-    nt_status status = t->info ? check_marker(run, t) : fail_unknown(run, t);
-    return status == NT_OK ? find_slot(run, t, t->name[length] ? t->name + length + 1 : NULL) : status;
+    size_t length = strcspn(name, ".");
+    t->field = find_field(run->experiment, name, length);
+    if (t->field == run->experiment->field_count) return fail_unknown(run, t);
+    t->info = &run->experiment->fields[t->field];
+    nt_status status = check_marker(run, t);
+    return status == NT_OK ? find_slot(run, t, name[length] ? name + length + 1 : NULL) : status;
 }
 
 static nt_status check_schedule(const nt_run *run, const target *t) {
@@ -141,9 +148,10 @@ nt_status nt_set_device_array(nt_run *run, const char *field, nt_array *value) {
     target t;
     nt_array *fitting;
     nt_status status = find_writable(run, "nt_set_device", field, &t);
-    if (status == NT_OK && !nt__given(value, t.call, "value")) status = NT_INVALID;
-    if (status == NT_OK && !t.slot) status = refuse_kind(run, &t, "one array; give an nt_arrays, or FIELD.NAME");
-    if (status == NT_OK) status = fit(run, &t, t.slot, value, &fitting);
+    if (status != NT_OK) return status;
+    if (!nt__given(value, t.call, "value")) return NT_INVALID;
+    if (!t.slot) return refuse_kind(run, &t, "one array; give an nt_arrays, or FIELD.NAME");
+    status = fit(run, &t, t.slot, value, &fitting);
     if (status != NT_OK) return status;
     if (is_scalar(&t))
         status = nt__device_field_write(run, t.field, fitting->data);
@@ -173,9 +181,9 @@ static nt_arrays *fit_all(const nt_run *run, const target *t, const nt_arrays *v
 nt_status nt_set_device_arrays(nt_run *run, const char *field, nt_arrays *value) {
     target t;
     nt_status status = find_writable(run, "nt_set_device", field, &t);
-    if (status == NT_OK && !nt__given(value, t.call, "value")) status = NT_INVALID;
-    if (status == NT_OK && t.slot) status = refuse_kind(run, &t, "a set of arrays");
     if (status != NT_OK) return status;
+    if (!nt__given(value, t.call, "value")) return NT_INVALID;
+    if (t.slot) return refuse_kind(run, &t, "a set of arrays");
     if (nt_arrays_count(value) != run->contents[t.field].count)
         return nt__fail(NT_INVALID, "nt_set_device: field %s of %s has %zu arrays and the new set %zu", t.name,
                         run->experiment->name, run->contents[t.field].count, nt_arrays_count(value));

@@ -438,7 +438,8 @@ static void a_live_run_takes_other_values(void **state) {
     assert_ok(nt_set_device(run, "table", table));
     assert_true(val_loss(run) == first);
     assert_int_equal(misses(), compiled);
-    assert_int_equal(nt__engine_counts_now().buffers[NT__DEVICE_FIELD].live_count, 5);
+    /* Of each number that was written, the value before stays until the next write: a program may still read it. */
+    assert_int_equal(nt__engine_counts_now().buffers[NT__DEVICE_FIELD].live_count, 5 + 2);
     nt_array_free(shift);
     nt_array_free(table);
     nt_array_free(gain);
@@ -499,6 +500,28 @@ static void what_a_live_run_refuses(void **state) {
     nt_array_free(right);
     nt_arrays_free(set);
     nt_run_free(run);
+}
+
+/* M-44: the schedule would overwrite the value at the next step; reading is no harm. A schedule gives numbers. */
+static void a_scheduled_field_is_left_to_its_schedule(void **state) {
+    (void)state;
+    static const nt_named_schedule none = {.name = NULL};
+    nt_named_schedule schedules[] = {{"scale", nt_schedule_constant(0.25)}, none};
+    Rich e = with_arrays();
+    nt_run_options options = quiet_options(NULL);
+    options.schedules = schedules;
+    nt_run *run = make_with(&e, options);
+    assert_fails(
+        nt_set_device(run, "scale", 1), NT_INVALID,
+        "nt_set_device: field scale of Rich has a schedule, which would overwrite this value at the next step");
+    assert_ok(nt_set_device(run, "shift", 1));
+    assert_ok(nt_train(run));
+    assert_true(value_of(run, "scale", 0) == 0.25);
+    nt_run_free(run);
+    schedules[0].name = "table";
+    assert_fails(nt_run_new(Rich_experiment(), &e, &options, &run), NT_INVALID,
+                 "Device field table is an nt_array *, and a schedule gives numbers; nt_set_device sets arrays");
+    give_back(&e);
 }
 
 /* Every allocation of a write fails in turn: the field is then what it was. */
@@ -637,6 +660,7 @@ int main(void) {
         cmocka_unit_test(a_derive_that_fails_ends_setup),
         cmocka_unit_test(a_live_run_takes_other_values),
         cmocka_unit_test(what_a_live_run_refuses),
+        cmocka_unit_test(a_scheduled_field_is_left_to_its_schedule),
         cmocka_unit_test(a_write_without_memory_changes_nothing),
         cmocka_unit_test(a_listener_may_write),
         cmocka_unit_test(the_log_has_the_parameters),
