@@ -25,6 +25,9 @@ const char *nt_error_message(void);
 /* Its status: what a call that returns a pointer failed with. NT_OK when there was none. */
 nt_status nt_error_status(void);
 
+/* Sets the thread's message and returns `status`: how a hook or a source says what is wrong. */
+nt_status nt_fail(nt_status status, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
 /* "ok", "invalid", ...: the name of a status, for logs. */
 const char *nt_status_name(nt_status status);
 

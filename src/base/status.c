@@ -31,14 +31,27 @@ static NT__PRINTF(3, 0) void format_cut(char *out, size_t size, const char *form
 }
 
 /* The text is built aside first: an argument may be the present message. */
-nt_status nt__fail(nt_status status, const char *format, ...) {
+static NT__PRINTF(2, 0) nt_status set_message(nt_status status, const char *format, va_list arguments) {
     char text[MESSAGE_SIZE];
-    va_list arguments;
-    va_start(arguments, format);
     format_cut(text, sizeof text, format, arguments);
-    va_end(arguments);
     memcpy(message, text, strlen(text) + 1);
     newest = status;
+    return status;
+}
+
+nt_status nt__fail(nt_status status, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    set_message(status, format, arguments);
+    va_end(arguments);
+    return status;
+}
+
+nt_status nt_fail(nt_status status, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    set_message(status, format, arguments);
+    va_end(arguments);
     return status;
 }
 

@@ -159,7 +159,12 @@ static nt_status list_fields(nt__shell *shell, const nt__words *words) {
     if (shell->current) return list_values(shell->current);
     nt_status status = nt__shell_choose(shell, shell->options.experiment, &experiment);
     if (status != NT_OK) return status;
-    return nt__print_experiment(experiment, stdout) ? NT_OK : NT_OUT_OF_MEMORY;
+    void *fields = nt__alloc(1, experiment->size + 1);
+    if (!fields) return NT_OUT_OF_MEMORY;
+    status = nt__set_start(experiment, shell->options.run.preset, fields);
+    if (status == NT_OK && !nt__print_experiment(experiment, fields, stdout)) status = NT_OUT_OF_MEMORY;
+    nt__free(fields);
+    return status;
 }
 
 /* ---- the process ------------------------------------------------------------------------------------------------ */

@@ -1,8 +1,10 @@
-/* Splits in memory, and streams over them: shuffled or in order, batches staged on the device by one background worker.
- * Not here: what the batches are used for.
+/* Splits of arrays or sources, and streams over them: shuffled or in order, batches read and staged on the device by
+ * background threads. Not here: what the batches are used for.
  */
 #ifndef NT_DATA_DATA_H
 #define NT_DATA_DATA_H
+
+#include <stdatomic.h>
 
 #include "nitro/data.h"
 #include "xla/xla.h"
@@ -11,19 +13,28 @@
 
 typedef struct nt__split_field {
     const char *name;
-    nt_array *array; /* the whole array; the split's rows are first <= row < limit */
+    nt__type sample; /* type and shape of one sample */
+    nt_array *array; /* the whole array; the split's rows are first <= row < limit. NULL: a source fills the field */
+    bool has_range;  /* of a source's field: its integers must be low <= value < high */
+    int64_t low, high;
+    void **spare; /* memory of full batches to be used again (spare.c); NULL: is not kept */
 } nt__split_field;
 
 typedef struct nt__split {
     const char *name;
-    nt_split_options options;
+    nt_split_options options; /* defaults filled in */
     nt__split_field *fields;
     size_t field_count, field_capacity;
     const char *field_names; /* "image, label": for messages; "none" without one */
     int64_t rows;
+    nt_source source; /* without `read`: the split is made of arrays */
+    nt_data *data;
+    atomic_int *left_behind; /* threads still in a read of a pass that was closed */
 } nt__split;
 
 nt_data *nt__data_new(void);
+/* One more owner: nt__data_free gives it back, the last one frees. */
+nt_data *nt__data_retain(nt_data *data);
 void nt__data_free(nt_data *data);
 size_t nt__data_split_count(const nt_data *data);
 const nt__split *nt__data_split_at(const nt_data *data, size_t index);
@@ -35,14 +46,23 @@ const char *nt__data_split_names(nt_data *data);
  * an error that names the split and the numbers; an error of setup, kept from an earlier call, comes first. */
 nt_status nt__data_check(nt_data *data);
 
+/* A split outside any data, of arrays that somebody else owns, with the usual limits. The caller has room for its
+ * fields. */
+nt__split nt__split_borrowing(const char *name, int64_t batch, nt__split_field *fields);
+/* Adds a field to such a split; the name and the array must outlive it. */
+void nt__split_borrow(nt__split *split, const char *name, const nt_array *array);
+
 int64_t nt__split_batches(const nt__split *split); /* counting a short last one unless it is dropped */
 const nt__split_field *nt__split_field_find(const nt__split *split, const char *field);
 /* Element type and shape of a field in a full batch. */
 nt__type nt__split_field_type(const nt__split *split, const nt__split_field *field);
-/* Error that names the first row of the split whose integer lies outside low <= value < limit: "split 'train', field
- * 'label', row 37: 10 is not in 0..9". The row is counted in the whole array, where the user can look it up. The two
- * bounds must lie within 2^53. */
-nt_status nt__split_check_range(const nt__split *split, const char *field, int64_t low, int64_t limit);
+/* Error unless the integers of a field of arrays, which is there, are low <= value < high. */
+nt_status nt__split_check_range(const nt__split *split, const char *name, int64_t low, int64_t high);
+/* Says of a field of all splits that its integers are low <= value < high. Arrays are looked through now, what a source
+ * reads is looked at batch by batch. The error names the first row outside: "split 'train', field 'label', row 37: 10
+ * is not in 0..9". The row is counted in the whole array or source, where the user can look it up. The two bounds must
+ * lie within 2^53. A split without the field passes. */
+nt_status nt__data_claim_range(nt_data *data, const char *field, int64_t low, int64_t high);
 
 /* ---- a pass over a split (stream.c) ----------------------------------------------------------------------------- */
 
@@ -51,6 +71,7 @@ typedef struct nt__staged {
     int64_t index;       /* of the batch in its pass, from 0 */
     int64_t rows;        /* real ones; the rest repeats the last real row */
     nt__buffer *buffers; /* one for each staged field, in the order of the options */
+    size_t *fields;      /* of the split, one for each buffer */
     size_t buffer_count;
     nt_host_batch *host;
 } nt__staged;
@@ -63,20 +84,27 @@ typedef struct nt__stream_options {
     size_t field_count;
     uint64_t seed; /* with the epoch, decides the order of a shuffled split */
     int64_t epoch;
+    int64_t first_batch;    /* of the pass that is given: those before it were used already. 0: all */
+    bool (*stopping)(void); /* asked while the consumer waits; NULL: never */
 } nt__stream_options;
 
-/* Starts the worker. It stages at most one batch ahead of the consumer (one staged and waiting, one in the consumer's
- * hands). A short last batch is padded to the full size with copies of its last row. The split must outlive the stream
- * and its batches. */
+/* Starts the threads of a pass: the split's workers read batches ahead of the consumer, within the split's limits, and
+ * one thread at a time stages them. Batches come in the order of the pass whatever thread read them. A short last batch
+ * is padded to the full size with copies of its last row. The split must outlive the stream's batches. */
 nt_status nt__stream_open(const nt__split *split, const nt__stream_options *options, nt__stream **out);
-/* The next batch, or *out = NULL after the last. The consumer owns it, also after the stream was closed. An error of
- * the worker comes out here, after the batches before it, and at every later call. */
+/* The next batch, or *out = NULL after the last. The consumer owns it, also after the stream was closed. What went
+ * wrong with a batch comes out where that batch is asked for, after all before it, and at every later call: also that
+ * its worker ended or has not come back within the split's time limit. NT_INTERRUPTED when `stopping` says so while the
+ * batch is not there yet; it may be asked for again. */
 nt_status nt__stream_next(nt__stream *stream, nt__staged **out);
 /* Frees the device buffers and the host rows. NULL is fine. */
 void nt__staged_free(nt__staged *staged);
-/* Ends the worker, also in the middle of the pass, and frees what it staged and nobody took. */
+/* Ends the threads, also in the middle of the pass, and frees what was read or staged and nobody took. A thread that a
+ * source does not give back is waited for a second and then left behind: it ends by itself when the source returns, and
+ * what it uses lives until then. NULL is fine. */
 void nt__stream_close(nt__stream *stream);
-/* Seconds the consumer has waited in nt__stream_next. */
+/* Seconds the consumer has waited in nt__stream_next; the first batch, for which everything has to start up, is not
+ * counted. */
 double nt__stream_waited(const nt__stream *stream);
 
 /* ---- the rows on the host (host.c) ------------------------------------------------------------------------------ */

@@ -1,5 +1,5 @@
 /* The rows of a batch on the host, as metrics hooks see them, and what such hooks count.
- * Not here: the rows on the device (stream.c), combining values over batches (metrics.c).
+ * Not here: filling them (batch.c), combining values over batches (metrics.c).
  */
 #include "data/data_internal.h"
 
@@ -10,18 +10,24 @@
 
 enum { MISSING_NAME = 128 };
 
+/* The rows of one field. */
+typedef struct field_rows {
+    nt_array array; /* `data` is NULL until they were read or asked for */
+    bool owned;     /* else they lie in the split's array or in what was lent to the device */
+} field_rows;
+
 /* What asking leaves behind. A hook has its batch as const; for it, asking changes nothing. */
 typedef struct asked {
     char missing[MISSING_NAME];    /* "" while every field asked for was there */
     const nt__split_field *failed; /* memory for its rows was short */
     nt_array *stand_in;            /* what a hook gets for a field that is not there */
-    nt_array fields[];             /* one for each field of the split; `data` is NULL until it is asked for */
+    field_rows fields[];           /* one for each field of the split */
 } asked;
 
 struct nt_host_batch {
     const nt__split *split;
     nt__rows rows;
-    uint32_t *order; /* what rows.order points to; NULL when the rows are contiguous in the split's arrays */
+    uint32_t *order; /* what rows.order points to; NULL when the rows are in order */
     asked *notes;
 };
 
@@ -37,7 +43,13 @@ static bool copy_order(nt_host_batch *batch) {
 }
 
 static bool make_notes(nt_host_batch *batch) {
-    batch->notes = nt__alloc(1, sizeof *batch->notes + batch->split->field_count * sizeof *batch->notes->fields);
+    const nt__split *split = batch->split;
+    batch->notes = nt__alloc(1, sizeof *batch->notes + split->field_count * sizeof *batch->notes->fields);
+    for (size_t i = 0; batch->notes && i < split->field_count; i++) {
+        nt__type type = nt__field_type(&split->fields[i], batch->rows.count);
+        size_t bytes = (size_t)batch->rows.count * nt__field_row_bytes(&split->fields[i]);
+        batch->notes->fields[i].array = (nt_array){type.dtype, type.shape, bytes, NULL, .references = 1};
+    }
     return batch->notes;
 }
 
@@ -50,29 +62,49 @@ nt_host_batch *nt__host_batch_new(const nt__split *split, const nt__rows *rows) 
     return NULL;
 }
 
-/* Rows of a contiguous batch lie in the split's own arrays. */
-static bool owns_rows(const nt_host_batch *batch) {
-    return batch->order && batch->notes;
+static void free_notes(nt_host_batch *batch) {
+    asked *notes = batch->notes;
+    if (!notes) return;
+    for (size_t i = 0; i < batch->split->field_count; i++)
+        if (notes->fields[i].owned) nt__spare_give(&batch->split->fields[i], notes->fields[i].array.data);
+    nt_array_free(notes->stand_in);
+    nt__free(notes);
 }
 
 void nt__host_batch_free(nt_host_batch *batch) {
     if (!batch) return;
-    for (size_t i = 0; owns_rows(batch) && i < batch->split->field_count; i++) nt__free(batch->notes->fields[i].data);
-    if (batch->notes) nt_array_free(batch->notes->stand_in);
-    nt__free(batch->notes);
+    free_notes(batch);
     nt__free(batch->order);
     nt__free(batch);
 }
 
-/* ---- fields ----------------------------------------------------------------------------------------------------- */
+/* ---- what is read ahead ----------------------------------------------------------------------------------------- */
 
-/* Address of the batch's rows of a field: in the split's array, or a copy of them; NULL when memory is short. */
-static void *rows_of(const nt_host_batch *batch, const nt__split_field *field, size_t bytes) {
-    if (!batch->order) return nt__split_row(batch->split, field, batch->rows.first);
-    void *copy = nt__alloc_aligned(bytes);
-    if (copy) nt__rows_gather(batch->split, field, &batch->rows, copy);
-    return copy;
+bool nt__host_batch_make_room(nt_host_batch *batch, size_t field) {
+    field_rows *rows = &batch->notes->fields[field];
+    rows->array.data = nt__spare_take(batch->split, &batch->split->fields[field]);
+    rows->owned = rows->array.data != NULL;
+    return rows->owned;
 }
+
+nt_array *nt__host_batch_array(nt_host_batch *batch, size_t field) {
+    return &batch->notes->fields[field].array;
+}
+
+void *nt__host_batch_lend(nt_host_batch *batch, size_t field) {
+    batch->notes->fields[field].owned = false;
+    return batch->notes->fields[field].array.data;
+}
+
+const nt__split *nt__host_batch_split(const nt_host_batch *batch) {
+    return batch->split;
+}
+
+const nt__rows *nt__host_batch_rows(const nt_host_batch *batch) {
+    return &batch->rows;
+}
+
+/* ---- fields ----------------------------------------------------------------------------------------------------- */
 
 static const nt_array nothing = {.dtype = NT_I64, .shape = {.rank = 1}};
 
@@ -83,16 +115,20 @@ static const nt_array *stand_in(const nt_host_batch *batch) {
     return notes->stand_in ? notes->stand_in : &nothing;
 }
 
-static const nt_array *fill(const nt_host_batch *batch, const nt__split_field *field, nt_array *array) {
-    size_t bytes = (size_t)batch->rows.count * nt__field_row_bytes(field);
-    void *data = rows_of(batch, field, bytes);
-    if (!data) {
+/* Rows in order lie one after the other in the split's array; others are copied together. */
+static const nt_array *look_up(const nt_host_batch *batch, const nt__split_field *field, field_rows *rows) {
+    if (!batch->order) {
+        rows->array.data = nt__split_row(batch->split, field, batch->rows.first);
+        return &rows->array;
+    }
+    rows->array.data = nt__spare_take(batch->split, field);
+    rows->owned = rows->array.data != NULL;
+    if (!rows->owned) {
         batch->notes->failed = field;
         return stand_in(batch);
     }
-    *array = (nt_array){field->array->dtype, field->array->shape, bytes, data, .references = 1};
-    array->shape.dims[0] = batch->rows.count;
-    return array;
+    nt__rows_gather(batch->split, field, &batch->rows, rows->array.data);
+    return &rows->array;
 }
 
 static const nt_array *note_missing(const nt_host_batch *batch, const char *field) {
@@ -106,8 +142,8 @@ const nt_array *nt_host_field(const nt_host_batch *batch, const char *field) {
     if (!nt__given(field, "nt_host_field", "field")) field = "(no name: NULL)";
     const nt__split_field *found = nt__split_field_find(batch->split, field);
     if (!found) return note_missing(batch, field);
-    nt_array *array = &batch->notes->fields[found - batch->split->fields];
-    return array->data ? array : fill(batch, found, array);
+    field_rows *rows = &batch->notes->fields[found - batch->split->fields];
+    return rows->array.data ? &rows->array : look_up(batch, found, rows);
 }
 
 nt_status nt__host_batch_status(const nt_host_batch *batch) {

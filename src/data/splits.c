@@ -1,12 +1,15 @@
-/* Splits: named sets of named arrays that have their samples along axis 0, and what is checked about them.
- * Not here: the order of a pass and its batches (stream.c); what training needs of a split.
+/* Splits: named sets of named fields, of arrays that have their samples along axis 0 or of a source, and what is
+ * checked about them. Not here: calling a source (source.c), the order of a pass (pass.c); what training needs of a
+ * split.
  */
 #include "data/data_internal.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 struct nt_data {
+    atomic_size_t owners;
     nt__arena arena;    /* splits, names, lists of names */
     nt__split **splits; /* pointers, so that a split stays where it is when the list grows */
     size_t count, capacity;
@@ -17,17 +20,26 @@ struct nt_data {
 /* ---- making and finding ----------------------------------------------------------------------------------------- */
 
 nt_data *nt__data_new(void) {
-    return nt__alloc(1, sizeof(nt_data));
+    nt_data *data = nt__alloc(1, sizeof *data);
+    if (data) atomic_init(&data->owners, 1);
+    return data;
 }
 
-static void free_fields(nt__split *split) {
+nt_data *nt__data_retain(nt_data *data) {
+    if (data) atomic_fetch_add(&data->owners, 1);
+    return data;
+}
+
+static void free_split(nt__split *split) {
+    nt__source_close(&split->source);
+    nt__spare_free(split);
     for (size_t i = 0; i < split->field_count; i++) nt_array_free(split->fields[i].array);
     nt__free(split->fields);
 }
 
 void nt__data_free(nt_data *data) {
-    if (!data) return;
-    for (size_t i = 0; i < data->count; i++) free_fields(data->splits[i]);
+    if (!data || atomic_fetch_sub(&data->owners, 1) > 1) return;
+    for (size_t i = 0; i < data->count; i++) free_split(data->splits[i]);
     nt__free(data->splits);
     nt__arena_free(&data->arena);
     nt__free(data);
@@ -77,8 +89,14 @@ const nt_array *nt_data_array(const nt_data *data, const char *split, const char
     const nt__split *found = find_or_fail(data, "nt_data_array", split);
     if (!found || !nt__given(field, "nt_data_array", "field")) return NULL;
     const nt__split_field *of_name = nt__split_field_find(found, field);
-    if (of_name) return of_name->array;
-    nt__fail(NT_NOT_FOUND, "split '%s' has no field '%s'; it has: %s", split, field, found->field_names);
+    if (of_name && of_name->array) return of_name->array;
+    if (of_name)
+        nt__fail(NT_INVALID,
+                 "field '%s' of split '%s' comes from a source, so it is in no array: derive what you need "
+                 "from nt_data_rows, or from the source itself",
+                 field, split);
+    else
+        nt__fail(NT_NOT_FOUND, "split '%s' has no field '%s'; it has: %s", split, field, found->field_names);
     return NULL;
 }
 
@@ -110,6 +128,36 @@ static nt_status check_options(const char *name, const nt_split_options *options
     return NT_OK;
 }
 
+enum { MOST_WORKERS = 1024, MOST_WAITING = 1 << 20, USUAL_TIME_LIMIT = 60 };
+
+/* PF-3: what is 0 gets its default. */
+static void fill_defaults(nt_split_options *options) {
+    if (options->workers == 0) options->workers = 1;
+    if (options->host_batches == 0) options->host_batches = 2 * options->workers;
+    if (options->device_batches == 0) options->device_batches = 1;
+    if (options->time_limit == 0) options->time_limit = USUAL_TIME_LIMIT;
+}
+
+/* PF-4 */
+static nt_status check_limits(const char *name, const nt_split_options *options) {
+    if (options->workers < 0 || options->workers > MOST_WORKERS)
+        return nt__fail(NT_INVALID, "split '%s': workers is %d, it must be 1 to %d, or 0 for 1", name, options->workers,
+                        MOST_WORKERS);
+    if (options->device_batches < 0 || options->device_batches > MOST_WAITING)
+        return nt__fail(NT_INVALID, "split '%s': device_batches is %d, it must be 1 to %d, or 0 for 1", name,
+                        options->device_batches, MOST_WAITING);
+    int least = options->workers ? options->workers : 1;
+    bool given = options->host_batches != 0;
+    if (given && (options->host_batches < least || options->host_batches > MOST_WAITING))
+        return nt__fail(NT_INVALID,
+                        "split '%s': host_batches is %d, it must be %d (one for each worker) to %d, or 0 for twice the "
+                        "workers",
+                        name, options->host_batches, least, MOST_WAITING);
+    if (isfinite(options->time_limit) && options->time_limit >= 0) return NT_OK;
+    return nt__fail(NT_INVALID, "split '%s': time_limit is %g, it must be seconds above 0, or 0 for %d", name,
+                    options->time_limit, USUAL_TIME_LIMIT);
+}
+
 /* The list of names with one more; NULL when memory is short. */
 static const char *add_name(nt_data *data, const char *names, const char *name) {
     return names ? nt__arena_sprintf(&data->arena, "%s, %s", names, name) : nt__arena_strdup(&data->arena, name);
@@ -119,8 +167,12 @@ static nt_status append_split(nt_data *data, const char *name, const nt_split_op
     nt__split *split = nt__arena_alloc(&data->arena, 1, sizeof *split);
     const char *copy = split ? nt__arena_strdup(&data->arena, name) : NULL;
     const char *names = copy ? add_name(data, data->names, name) : NULL;
-    if (!names || !NT__GROW(data->splits, data->count, data->capacity)) return NT_OUT_OF_MEMORY;
-    *split = (nt__split){.name = copy, .options = *options, .field_names = "none"};
+    atomic_int *left_behind = names ? nt__arena_alloc(&data->arena, 1, sizeof *left_behind) : NULL;
+    if (!left_behind || !NT__GROW(data->splits, data->count, data->capacity)) return NT_OUT_OF_MEMORY;
+    *split =
+        (nt__split){.name = copy, .options = *options, .field_names = "none", .data = data, .left_behind = left_behind};
+    atomic_init(left_behind, 0);
+    fill_defaults(&split->options);
     data->splits[data->count++] = split;
     data->names = names;
     return NT_OK;
@@ -129,6 +181,7 @@ static nt_status append_split(nt_data *data, const char *name, const nt_split_op
 static nt_status add_split(nt_data *data, const char *name, const nt_split_options *options) {
     nt_status status = check_name("nt_split", "name", name);
     if (status == NT_OK) status = check_options(name, options);
+    if (status == NT_OK) status = check_limits(name, options);
     if (status != NT_OK) return status;
     if (find_split(data, name))
         return nt__fail(NT_INVALID, "split '%s' is there already: declare each split once, with a name of its own",
@@ -147,7 +200,51 @@ nt_status nt_data_status(nt_data *data) {
     return nt__given(data, "nt_data_status", "data") ? nt__error_raise(&data->error) : NT_INVALID;
 }
 
-/* ---- adding a field --------------------------------------------------------------------------------------------- */
+/* ---- fields ----------------------------------------------------------------------------------------------------- */
+
+/* The list of fields may move: the array's place in it is not kept. */
+static nt_status append_field(nt_data *data, nt__split *split, const char *name, nt__type sample, nt_array *array) {
+    const char *copy = nt__arena_strdup(&data->arena, name);
+    const char *names = copy ? add_name(data, split->field_count ? split->field_names : NULL, name) : NULL;
+    void **spare = names ? nt__arena_alloc(&data->arena, 1, sizeof *spare) : NULL;
+    if (!spare || !NT__GROW(split->fields, split->field_count, split->field_capacity)) return NT_OUT_OF_MEMORY;
+    split->fields[split->field_count++] =
+        (nt__split_field){.name = copy, .sample = sample, .array = array, .spare = spare};
+    split->field_names = names;
+    return NT_OK;
+}
+
+static void set_rows(nt__split *split, int64_t whole) {
+    split->rows = (split->options.limit ? split->options.limit : whole) - split->options.first;
+}
+
+static nt_status check_batch_bytes(const nt__split *split, nt__type sample) {
+    size_t bytes;
+    char text[NT__TYPE_TEXT];
+    nt__split_field field = {.sample = sample};
+    nt__type type = nt__split_field_type(split, &field);
+    if (nt__type_bytes(type, &bytes)) return NT_OK;
+    return nt__fail(NT_INVALID, "a batch would be %s, more bytes than memory can hold: choose a smaller batch",
+                    nt__type_text(type, text));
+}
+
+static nt_status check_new_field(const nt__split *split, const char *name, nt__type sample) {
+    if (nt__split_field_find(split, name))
+        return nt__fail(NT_INVALID, "the field is there already: add each field once, under a name of its own");
+    return check_batch_bytes(split, sample);
+}
+
+static nt_status find_for_filling(const nt_data *data, const char *name, nt__split **out) {
+    *out = find_split(data, name);
+    if (!*out)
+        return nt__fail(NT_NOT_FOUND, "there is no split '%s', there are: %s; declare it with nt_split first", name,
+                        data->names ? data->names : "none");
+    if (!nt__split_has_source(*out)) return NT_OK;
+    return nt__fail(NT_INVALID, "the split has source '%s': fill a split from one source, or from arrays",
+                    (*out)->source.name);
+}
+
+/* ---- from arrays ------------------------------------------------------------------------------------------------ */
 
 static int64_t array_rows(const nt_array *array) {
     return array->shape.dims[0];
@@ -179,48 +276,31 @@ static nt_status check_same_rows(const nt__split *split, const nt_array *array) 
                     array_rows(array), split->fields[0].name, array_rows(split->fields[0].array));
 }
 
-static nt_status check_batch_bytes(const nt__split *split, const nt__split_field *field) {
-    size_t bytes;
-    char text[NT__TYPE_TEXT];
-    nt__type type = nt__split_field_type(split, field);
-    if (nt__type_bytes(type, &bytes)) return NT_OK;
-    return nt__fail(NT_INVALID, "a batch would be %s, more bytes than memory can hold: choose a smaller batch",
-                    nt__type_text(type, text));
-}
-
-static nt_status check_field(const nt__split *split, const char *name, nt_array *array) {
-    if (nt__split_field_find(split, name))
-        return nt__fail(NT_INVALID, "the field is there already: add each field once, under a name of its own");
-    nt_status status = check_same_rows(split, array);
-    if (status == NT_OK) status = check_rows(split, array);
-    return status == NT_OK ? check_batch_bytes(split, &(nt__split_field){name, array}) : status;
-}
-
-static nt_status append_field(nt_data *data, nt__split *split, const char *name, nt_array *array) {
-    const char *copy = nt__arena_strdup(&data->arena, name);
-    const char *names = copy ? add_name(data, split->field_count ? split->field_names : NULL, name) : NULL;
-    if (!names || !NT__GROW(split->fields, split->field_count, split->field_capacity)) return NT_OUT_OF_MEMORY;
-    int64_t limit = split->options.limit ? split->options.limit : array_rows(array);
-    split->rows = limit - split->options.first;
-    split->fields[split->field_count++] = (nt__split_field){copy, array};
-    split->field_names = names;
-    return NT_OK;
+/* Type and shape of one sample of an array. */
+static nt__type sample_of(const nt_array *array) {
+    nt_shape shape = {.rank = array->shape.rank - 1};
+    memcpy(shape.dims, array->shape.dims + 1, (size_t)shape.rank * sizeof *shape.dims);
+    return (nt__type){array->dtype, shape};
 }
 
 static nt_status add_to_split(nt_data *data, const char *split_name, const char *name, nt_array *array) {
-    nt__split *split = find_split(data, split_name);
-    if (!split)
-        return nt__fail(NT_NOT_FOUND, "there is no split '%s', there are: %s; declare it with nt_split first",
-                        split_name, nt__data_split_names(data));
-    nt_status status = check_field(split, name, array);
-    return status == NT_OK ? append_field(data, split, name, array) : status;
+    nt__split *split = NULL;
+    nt_status status = check_name("nt_split_field", "split", split_name);
+    if (status == NT_OK) status = check_name("nt_split_field", "field", name);
+    if (status == NT_OK) status = find_for_filling(data, split_name, &split);
+    if (status != NT_OK) return status;
+    nt__type sample = sample_of(array);
+    status = check_same_rows(split, array);
+    if (status == NT_OK) status = check_rows(split, array);
+    if (status == NT_OK) status = check_new_field(split, name, sample);
+    if (status == NT_OK) status = append_field(data, split, name, sample, array);
+    if (status == NT_OK) set_rows(split, array_rows(array));
+    return status;
 }
 
 /* The array comes first: when it is NULL, the thread's message is about it and must not be lost to another. */
 static nt_status add_field(nt_data *data, const char *split, const char *field, nt_array *array) {
     nt_status status = check_array(array);
-    if (status == NT_OK) status = check_name("nt_split_field", "split", split);
-    if (status == NT_OK) status = check_name("nt_split_field", "field", field);
     if (status == NT_OK) status = add_to_split(data, split, field, array);
     if (status == NT_OK) return NT_OK;
     return nt__fail_in(status, "split '%s', field '%s'", split ? split : "NULL", field ? field : "NULL");
@@ -233,19 +313,72 @@ nt_status nt_split_field(nt_data *data, const char *split, const char *field, nt
     return status;
 }
 
-/* ---- checks over all splits ------------------------------------------------------------------------------------- */
-
-/* Type and shape of one sample. */
-static nt__type sample_type(const nt__split_field *field) {
-    nt_shape whole = field->array->shape;
-    nt_shape shape = {.rank = whole.rank - 1};
-    memcpy(shape.dims, whole.dims + 1, (size_t)shape.rank * sizeof *shape.dims);
-    return (nt__type){field->array->dtype, shape};
+nt__split nt__split_borrowing(const char *name, int64_t batch, nt__split_field *fields) {
+    nt__split split = {.name = name, .options = {.batch = batch}, .fields = fields, .field_names = "none"};
+    fill_defaults(&split.options);
+    return split;
 }
+
+/* A split of data owns its arrays and may free them; this one only reads. */
+void nt__split_borrow(nt__split *split, const char *name, const nt_array *array) {
+    split->fields[split->field_count++] =
+        (nt__split_field){.name = name, .sample = sample_of(array), .array = (nt_array *)array};
+    set_rows(split, array_rows(array));
+}
+
+/* ---- from a source ---------------------------------------------------------------------------------------------- */
+
+static nt_status add_source_field(nt_data *data, nt__split *split, const nt_source_field *field) {
+    nt__type sample = {field->dtype, field->sample};
+    nt_status status = check_name("nt_split_source", "the name of a field", field->name);
+    if (status == NT_OK) status = check_new_field(split, field->name, sample);
+    if (status == NT_OK) status = append_field(data, split, field->name, sample, NULL);
+    return status == NT_OK ? NT_OK : nt__fail_in(status, "field '%s'", field->name ? field->name : "NULL");
+}
+
+/* From here on the split owns the source. */
+static nt_status give_source(nt_data *data, nt__split *split, const nt_source *source) {
+    const char *name = nt__arena_strdup(&data->arena, source->name ? source->name : "source");
+    nt_status status = name ? NT_OK : NT_OUT_OF_MEMORY;
+    for (size_t i = 0; status == NT_OK && i < source->field_count; i++)
+        status = add_source_field(data, split, &source->fields[i]);
+    if (status != NT_OK) return status;
+    set_rows(split, source->rows);
+    split->source = *source;
+    split->source.name = name;
+    split->source.fields = NULL; /* the split has them, and the caller's may go */
+    return NT_OK;
+}
+
+static nt_status add_source(nt_data *data, const char *split_name, const nt_source *source) {
+    nt__split *split = NULL;
+    nt_status status = check_name("nt_split_source", "split", split_name);
+    if (status == NT_OK) status = find_for_filling(data, split_name, &split);
+    if (status == NT_OK && split->field_count)
+        status = nt__fail(NT_INVALID, "the split has the fields %s: fill a split from one source, or from arrays",
+                          split->field_names);
+    if (status == NT_OK) status = nt__source_check(split, source);
+    if (status == NT_OK) status = give_source(data, split, source);
+    if (status == NT_OK) return NT_OK;
+    return nt__fail_in(status, "split '%s', source '%s'", split_name ? split_name : "NULL",
+                       source->name ? source->name : "source");
+}
+
+nt_status nt_split_source(nt_data *data, const char *split, nt_source source) {
+    nt_status status = nt__given(data, "nt_split_source", "data") ? nt_data_status(data) : NT_INVALID;
+    if (status == NT_OK) status = nt__error_keep(&data->error, add_source(data, split, &source));
+    if (status != NT_OK) nt__source_close(&source);
+    return status;
+}
+
+/* ---- checks over all splits ------------------------------------------------------------------------------------- */
 
 static nt_status check_size(const nt__split *split) {
     if (split->field_count == 0)
-        return nt__fail(NT_INVALID, "split '%s' has no field: add its arrays with nt_split_field", split->name);
+        return nt__fail(
+            NT_INVALID,
+            "split '%s' has no field: add its arrays with nt_split_field, or its source with nt_split_source",
+            split->name);
     if (nt__split_batches(split) == 0)
         return nt__fail(NT_INVALID,
                         "split '%s' has %" PRId64 " rows, batches of %" PRId64
@@ -265,11 +398,10 @@ static nt_status compare_field(const nt__split *split, const nt__split_field *fi
     if (!twin)
         return nt__fail(NT_INVALID, "split '%s' has a field '%s', split '%s' has not (it has: %s): give all the same",
                         split->name, field->name, other->name, other->field_names);
-    nt__type sample = sample_type(field), twin_sample = sample_type(twin);
-    if (nt__type_equal(sample, twin_sample)) return NT_OK;
+    if (nt__type_equal(field->sample, twin->sample)) return NT_OK;
     return nt__fail(NT_INVALID, "field '%s' has samples %s in split '%s' and %s in split '%s': they must be the same",
-                    field->name, nt__type_text(sample, text), split->name, nt__type_text(twin_sample, other_text),
-                    other->name);
+                    field->name, nt__type_text(field->sample, text), split->name,
+                    nt__type_text(twin->sample, other_text), other->name);
 }
 
 static nt_status compare_fields(const nt__split *split, const nt__split *other) {
@@ -308,8 +440,8 @@ static size_t uses_of(const nt_data *data, const nt_array *array) {
 static nt_status check_references(nt_data *data, const nt__split *split) {
     for (size_t f = 0; f < split->field_count; f++) {
         nt_array *array = split->fields[f].array;
-        size_t uses = uses_of(data, array);
-        if (uses <= array->references) continue;
+        size_t uses = array ? uses_of(data, array) : 0;
+        if (!array || uses <= array->references) continue;
         size_t held = array->references;
         array->references = uses;
         return nt__fail(NT_INVALID,
@@ -338,46 +470,85 @@ int64_t nt__split_batches(const nt__split *split) {
     return split->rows / batch + (split->rows % batch > 0 && !split->options.drop_last);
 }
 
-nt__type nt__split_field_type(const nt__split *split, const nt__split_field *field) {
-    nt__type type = {field->array->dtype, field->array->shape};
-    type.shape.dims[0] = split->options.batch;
+nt__type nt__field_type(const nt__split_field *field, int64_t rows) {
+    nt__type type = {field->sample.dtype, {.rank = field->sample.shape.rank + 1, .dims = {rows}}};
+    memcpy(type.shape.dims + 1, field->sample.shape.dims, (size_t)field->sample.shape.rank * sizeof *type.shape.dims);
     return type;
 }
 
+nt__type nt__split_field_type(const nt__split *split, const nt__split_field *field) {
+    return nt__field_type(field, split->options.batch);
+}
+
+/* ---- the range of integers -------------------------------------------------------------------------------------- */
+
 /* Numbers beyond 2^53 are rounded on the way to double, but stay on their side of bounds that are not. */
-static nt_status check_row_range(const nt__split *split, const nt__split_field *field, int64_t row, int64_t low,
-                                 int64_t limit) {
-    nt_dtype dtype = field->array->dtype;
+nt_status nt__check_range(const nt__split_field *field, const void *at, int64_t row, int64_t low, int64_t high) {
+    nt_dtype dtype = field->sample.dtype;
     size_t size = nt_dtype_size(dtype), bytes = nt__field_row_bytes(field);
-    const char *at = nt__split_row(split, field, row);
     for (size_t offset = 0; offset < bytes; offset += size) {
-        double value = nt__element_get(dtype, at + offset);
-        if (value >= (double)low && value < (double)limit) continue;
-        return nt__fail(NT_INVALID, "split '%s', field '%s', row %" PRId64 ": %.0f is not in %" PRId64 "..%" PRId64,
-                        split->name, field->name, split->options.first + row, value, low, limit - 1);
+        double value = nt__element_get(dtype, (const char *)at + offset);
+        if (value >= (double)low && value < (double)high) continue;
+        return nt__fail(NT_INVALID, "field '%s', row %" PRId64 ": %.0f is not in %" PRId64 "..%" PRId64, field->name,
+                        row, value, low, high - 1);
     }
     return NT_OK;
 }
 
-nt_status nt__split_check_range(const nt__split *split, const char *field, int64_t low, int64_t limit) {
-    const nt__split_field *found = nt__split_field_find(split, field);
-    if (!found)
-        return nt__fail(NT_NOT_FOUND, "split '%s' has no field '%s', it has: %s", split->name, field,
-                        split->field_names);
-    if (nt_dtype_is_float(found->array->dtype))
-        return nt__fail(NT_INVALID, "split '%s', field '%s' is %s: it must hold integers in %" PRId64 "..%" PRId64,
-                        split->name, field, nt_dtype_name(found->array->dtype), low, limit - 1);
+static nt_status check_array_range(const nt__split *split, const nt__split_field *field, int64_t low, int64_t high) {
     nt_status status = NT_OK;
     for (int64_t row = 0; status == NT_OK && row < split->rows; row++)
-        status = check_row_range(split, found, row, low, limit);
+        status = nt__check_range(field, nt__split_row(split, field, row), split->options.first + row, low, high);
+    return status;
+}
+
+/* A second claim narrows the range. */
+static void claim_of_source(nt__split_field *field, int64_t low, int64_t high) {
+    field->low = field->has_range && field->low > low ? field->low : low;
+    field->high = field->has_range && field->high < high ? field->high : high;
+    field->has_range = true;
+}
+
+static nt_status check_integer(const nt__split_field *field, int64_t low, int64_t high) {
+    if (!nt_dtype_is_float(field->sample.dtype)) return NT_OK;
+    return nt__fail(NT_INVALID, "field '%s' is %s: it must hold integers in %" PRId64 "..%" PRId64, field->name,
+                    nt_dtype_name(field->sample.dtype), low, high - 1);
+}
+
+nt_status nt__split_check_range(const nt__split *split, const char *name, int64_t low, int64_t high) {
+    const nt__split_field *field = nt__split_field_find(split, name);
+    nt_status status = check_integer(field, low, high);
+    if (status == NT_OK) status = check_array_range(split, field, low, high);
+    return status == NT_OK ? NT_OK : nt__fail(status, "split '%s', %s", split->name, nt_error_message());
+}
+
+static nt_status claim_of_split(nt__split *split, nt__split_field *field, int64_t low, int64_t high) {
+    if (field->array) return nt__split_check_range(split, field->name, low, high);
+    nt_status status = check_integer(field, low, high);
+    if (status != NT_OK) return nt__fail(status, "split '%s', %s", split->name, nt_error_message());
+    claim_of_source(field, low, high);
+    return NT_OK;
+}
+
+nt_status nt__data_claim_range(nt_data *data, const char *field, int64_t low, int64_t high) {
+    nt_status status = NT_OK;
+    for (size_t i = 0; status == NT_OK && i < data->count; i++) {
+        nt__split *split = data->splits[i];
+        const nt__split_field *found = nt__split_field_find(split, field);
+        if (found) status = claim_of_split(split, &split->fields[found - split->fields], low, high);
+    }
     return status;
 }
 
 /* ---- rows ------------------------------------------------------------------------------------------------------- */
 
-/* An array of a split has rows: one without any is refused. */
+/* A batch of the split fits into memory, so a row does. */
 size_t nt__field_row_bytes(const nt__split_field *field) {
-    return field->array->bytes / (size_t)array_rows(field->array);
+    return (size_t)nt_shape_elements(field->sample.shape) * nt_dtype_size(field->sample.dtype);
+}
+
+int64_t nt__rows_at(const nt__split *split, const nt__rows *rows, int64_t i) {
+    return split->options.first + (rows->order ? rows->order[i] : rows->first + i);
 }
 
 char *nt__split_row(const nt__split *split, const nt__split_field *field, int64_t row) {

@@ -125,7 +125,8 @@ nt_status nt__evaluate_split(nt_run *run, const nt__split *split, bool inside) {
                                   .fields = run->evaluation_routes.names,
                                   .field_count = run->evaluation_routes.count,
                                   .seed = (uint64_t)run->settings.seed,
-                                  .epoch = run->epoch};
+                                  .epoch = run->epoch,
+                                  .stopping = inside ? NULL : nt__stop_requested};
     nt_status status = restart_results(run);
     if (status != NT_OK) return status;
     ev.outputs = nt_array_new(run->outputs_type.dtype, run->outputs_type.shape);

@@ -127,9 +127,7 @@ static nt_status bind_field(prediction *p, const nt__batch_field *field) {
     status = check_array(field, array);
     if (status == NT_OK) status = check_rows(&p->split, field->name, array);
     if (status != NT_OK) return status;
-    p->split.rows = array->shape.dims[0];
-    /* A split owns its arrays and may free them; this one only reads. */
-    p->split.fields[p->split.field_count++] = (nt__split_field){field->name, (nt_array *)array};
+    nt__split_borrow(&p->split, field->name, array);
     return NT_OK;
 }
 
@@ -155,9 +153,9 @@ static nt_status bind(prediction *p) {
     if (status != NT_OK) return status;
     if (routes->count == 0)
         return nt__fail(NT_INVALID, "forward reads no field of the batch, so there is nothing to predict from");
-    p->split = (nt__split){.name = "prediction", .options = {.batch = run->batch_size}, .field_names = "none"};
-    p->split.fields = nt__arena_alloc(&p->arena, routes->count, sizeof *p->split.fields);
-    if (!p->split.fields) return NT_OUT_OF_MEMORY;
+    nt__split_field *split_fields = nt__arena_alloc(&p->arena, routes->count, sizeof *split_fields);
+    if (!split_fields) return NT_OUT_OF_MEMORY;
+    p->split = nt__split_borrowing("prediction", run->batch_size, split_fields);
     for (size_t i = 0; status == NT_OK && i < run->batch.count; i++)
         if (routes->position[i] >= 0) status = bind_field(p, &run->batch_fields[i]);
     return status == NT_OK ? check_claims(p) : status;
@@ -260,8 +258,10 @@ static nt_status make_outputs(prediction *p) {
 /* Without a row there is no batch, and nothing is compiled. */
 static nt_status run_batches(prediction *p) {
     nt_run *run = p->run;
-    nt__stream_options options = {
-        .engine = run->engine, .fields = run->prediction_routes.names, .field_count = run->prediction_routes.count};
+    nt__stream_options options = {.engine = run->engine,
+                                  .fields = run->prediction_routes.names,
+                                  .field_count = run->prediction_routes.count,
+                                  .stopping = nt__stop_requested};
     nt__stream *stream;
     nt_status status = make_outputs(p);
     if (status != NT_OK || p->split.rows == 0) return status;

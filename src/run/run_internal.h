@@ -190,6 +190,7 @@ struct nt_run {
     nt__transfers transfers;
 
     int64_t step, epoch;
+    bool told_waiting;        /* that training waits for data: said once */
     bool busy;                /* training, evaluating or predicting: hooks and listeners must not start that again */
     bool checking;            /* its hooks are traced for a comparison */
     bool is_check;            /* this is no run but the scratch of a comparison */

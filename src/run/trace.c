@@ -178,8 +178,8 @@ static nt_status finish(tracing *t, const char *role, const nt__result *results,
     return nt__program_new(t->run->engine, &spec, &printed, out);
 }
 
-/* Labels outside their range would make a wrong loss without a word: the splits are looked through once, when a run is
- * made. */
+/* Labels outside their range would make a wrong loss without a word: when a run is made the splits are looked through
+ * once, and the batches of sources as they come. */
 static nt_status check_claims(tracing *t) {
     if (t->run->is_check) return NT_OK;
     size_t count;
@@ -188,14 +188,10 @@ static nt_status check_claims(tracing *t) {
     for (size_t i = 0; i < count; i++) {
         if (claims[i].role != NT__ROLE_BATCH) continue;
         const char *field = run->batch_fields[claims[i].index].name;
-        for (size_t s = 0; s < nt__data_split_count(run->data); s++) {
-            const nt__split *split = nt__data_split_at(run->data, s);
-            if (!nt__split_field_find(split, field)) continue;
-            nt_status status = nt__split_check_range(split, field, claims[i].low, claims[i].limit);
-            if (status != NT_OK)
-                return nt__fail(status, "%s:%d in %s: %s; correct the data, or the number of classes",
-                                claims[i].site.file, claims[i].site.line, claims[i].site.function, nt_error_message());
-        }
+        nt_status status = nt__data_claim_range(run->data, field, claims[i].low, claims[i].limit);
+        if (status != NT_OK)
+            return nt__fail(status, "%s:%d in %s: %s; correct the data, or the number of classes", claims[i].site.file,
+                            claims[i].site.line, claims[i].site.function, nt_error_message());
     }
     return NT_OK;
 }

@@ -23,6 +23,7 @@ typedef struct loop {
     int newest;
     int64_t seen, losses; /* micro-batches of the epoch: launched, read */
     double loss_sum, started;
+    double first_batch; /* nt__seconds when the epoch's first micro-batch was there */
     int64_t steps_in_all;
     nt__step_metrics metrics;
 } loop;
@@ -129,7 +130,9 @@ static nt_status pass(loop *l) {
     while (status == NT_OK && !steps_are_done(l->run) && !nt__stop_requested()) {
         nt__staged *staged;
         status = nt__stream_next(l->stream, &staged);
+        if (status == NT_INTERRUPTED && nt__stop_requested()) status = NT_OK; /* stopped while it waited */
         if (status != NT_OK || !staged) break;
+        if (l->seen == 0) l->first_batch = nt__seconds();
         status = micro_batch(l, staged);
     }
     /* The last loss is read on both normal ends; after a failure nothing of it is believed. */
@@ -139,9 +142,30 @@ static nt_status pass(loop *l) {
     return status;
 }
 
-static nt_status log_waiting(loop *l, double seconds) {
-    double waited = nt__stream_waited(l->stream);
-    const nt_value value = {"data_wait_frac", seconds > 0 ? waited / seconds : 0};
+/* LP-82: a share of the epoch, and seconds, below which nobody wants to hear of waiting. */
+static const double much_waiting = 0.25, long_waiting = 0.5;
+
+static void advise(nt_run *run, double waited, double share) {
+    const nt_split_options *options = &run->train->options;
+    if (run->told_waiting || run->settings.quiet || share < much_waiting || waited < long_waiting) return;
+    run->told_waiting = true;
+    nt__notice(
+        "%s: epoch %lld waited for data %.0f %% of its time (%.1f s); without that it would be %.1f times as fast. "
+        "Split 'train' has %d worker%s, %d host batches and %d device batches: %s",
+        run->experiment->name, (long long)run->epoch, 100 * share, waited, 1 / fmax(1 - share, 0.001), options->workers,
+        options->workers == 1 ? "" : "s", options->host_batches, options->device_batches,
+        run->train->source.in_order ? "its source is read in order, so only a faster source helps"
+        : options->workers == 1     ? "more .workers read at the same time"
+                                    : "look at what the source spends its time on, or add .workers");
+}
+
+/* LP-80, LP-83: from the first micro-batch on, for which everything had to start up. */
+static nt_status log_waiting(loop *l) {
+    double waited = nt__stream_waited(l->stream), seconds = nt__seconds() - l->first_batch;
+    if (l->seen == 0 || seconds <= 0) return NT_OK;
+    double share = fmin(waited / seconds, 1);
+    const nt_value value = {"data_wait_frac", share};
+    advise(l->run, waited, share);
     return nt__log_values(l->run, "data", l->run->step, l->run->epoch, &value, 1);
 }
 
@@ -151,14 +175,14 @@ static nt_status train_pass(loop *l) {
                                   .fields = run->train_routes.names,
                                   .field_count = run->train_routes.count,
                                   .seed = (uint64_t)run->settings.seed,
-                                  .epoch = run->epoch};
+                                  .epoch = run->epoch,
+                                  .stopping = nt__stop_requested};
     l->seen = l->losses = 0;
     l->loss_sum = 0;
     nt_status status = nt__stream_open(run->train, &options, &l->stream);
     if (status != NT_OK) return status;
-    double start = nt__seconds();
     status = pass(l);
-    if (status == NT_OK) status = log_waiting(l, nt__seconds() - start);
+    if (status == NT_OK) status = log_waiting(l);
     nt__stream_close(l->stream);
     return status;
 }

@@ -86,6 +86,14 @@ void nt__buffer_free(nt__buffer *buffer) {
     nt__account_gone(buffer->purpose, buffer->bytes);
 }
 
+void *nt__buffer_take_back(nt__buffer *buffer) {
+    if (buffer->state != NT__BUFFER_ALIVE) return NULL;
+    void *lent = buffer->lent;
+    buffer->lent = NULL;
+    nt__buffer_free(buffer);
+    return lent;
+}
+
 void nt__buffer_account(nt__buffer *buffer, nt__purpose purpose) {
     if (!buffer || buffer->state != NT__BUFFER_ALIVE || nt__purpose_check(purpose) != NT_OK) return;
     nt__account_moved(buffer->purpose, purpose, buffer->bytes);

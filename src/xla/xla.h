@@ -116,6 +116,8 @@ void nt__buffer_account(nt__buffer *buffer, nt__purpose purpose);
 /* Frees the device memory and nulls the pointer. A buffer that is not alive is left as it is. Waits for the engine when
  * the buffer was lent and a run still reads it. */
 void nt__buffer_free(nt__buffer *buffer);
+/* Frees the buffer and gives the memory that was lent for it, which may be used again; NULL when there is none. */
+void *nt__buffer_take_back(nt__buffer *buffer);
 /* Error naming the buffer unless it is alive. */
 nt_status nt__buffer_check(const nt__buffer *buffer);
 

@@ -26,6 +26,13 @@ static void fail_sets_the_message_and_returns_the_status(void **state) {
     assert_string_equal(nt_error_message(), "field 'batch': batch is 0, it must be at least 1");
 }
 
+static void hooks_fail_in_the_same_way(void **state) {
+    (void)state;
+    assert_int_equal(nt_fail(NT_NOT_FOUND, "file %d of %s", 7, "x"), NT_NOT_FOUND);
+    assert_string_equal(nt_error_message(), "file 7 of x");
+    assert_int_equal(nt_error_status(), NT_NOT_FOUND);
+}
+
 static void a_message_may_quote_the_one_before(void **state) {
     (void)state;
     nt__fail(NT_IO, "first");
@@ -670,6 +677,7 @@ static void a_nan_is_shown_without_a_sign(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(fail_sets_the_message_and_returns_the_status),
+        cmocka_unit_test(hooks_fail_in_the_same_way),
         cmocka_unit_test(a_message_may_quote_the_one_before),
         cmocka_unit_test(a_long_message_is_cut_and_says_so),
         cmocka_unit_test(a_cut_leaves_whole_characters),

@@ -348,7 +348,9 @@ static const mistake mistakes[] = {
                 "u8[16,2,2], which needs 64 bytes; 54 are there: the file is cut; get it again"},
     {.title = "a split with no array",
      .changed = {.data = "nt_split(data, \"train\", .batch = 4); return nt_data_status(data);"},
-     .message = "build_data of Model: split 'train' has no field: add its arrays with nt_split_field"},
+     .message =
+         "build_data of Model: split 'train' has no field: add its arrays with nt_split_field, or its source with "
+         "nt_split_source"},
     {.title = "no split",
      .changed = {.data = "return nt_data_status(data);"},
      .message = "build_data of Model: no split was declared: nt_split(data, \"train\", .batch = ...) declares one"},

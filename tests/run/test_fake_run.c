@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "../fake/fake.h"
-#include "toy.h"
+#include "toy_source.h"
 
 /* ---- a whole life ----------------------------------------------------------------------------------------------- */
 
@@ -479,6 +479,63 @@ static void everything_of_a_prediction_fails(void **state) {
     every_event_fails(state);
 }
 
+/* ---- the same with data from sources and three workers ---------------------------------------------------------- */
+
+static void use_sources(void) {
+    toy_reading_reset(3);
+    variant.hooks.build_data = toy_source_data;
+}
+
+static void sources_end_well(void **state) {
+    use_sources();
+    ends_well(state);
+    assert_int_equal(reading.made, 2);
+    assert_int_equal(reading.closed, 2);
+}
+
+static void sources_fail(void **state) {
+    (void)state;
+    use_sources();
+    for (reading.fails = 1; reading.fails <= STEPS; reading.fails++) {
+        assert_life_fails(NT_IO, "split 'train', batch ", "source 'toy rows': the disk is gone");
+        assert_end();
+    }
+    reading.fails = 0;
+    for (reading.exits = 1; reading.exits <= STEPS; reading.exits++) {
+        assert_life_fails(NT_INVALID, "split 'train', batch ", "pthread_exit");
+        assert_end();
+    }
+    assert_same_counts(0, 0);
+}
+
+static void sources_are_stopped(void **state) {
+    (void)state;
+    static heard h;
+    use_sources();
+    h.stop_at = 2;
+    Toy e = small_toy();
+    nt_run_options options = short_options(&h);
+    nt_run *run;
+    assert_ok(nt_run_new(&variant, &e, &options, &run));
+    assert_fails(nt_train(run), NT_INTERRUPTED, "stopped as asked at step 3 of epoch 1");
+    assert_int_equal(nt__engine_counts_now().buffers[NT__BATCH].live_count, 0);
+    assert_int_equal(nt__engine_counts_now().buffers[NT__STAGED].live_count, 0);
+    nt_run_free(run);
+    assert_same_counts(0, 0);
+    nt_stop_clear();
+    assert_end();
+}
+
+static void sources_and_every_upload_fails(void **state) {
+    use_sources();
+    every_upload_fails(state);
+}
+
+static void sources_and_every_readback_fails(void **state) {
+    use_sources();
+    every_readback_fails(state);
+}
+
 int main(int argc, char **argv) {
     static const fake_case cases[] = {
         {"normal end", "", normal_end},
@@ -513,6 +570,12 @@ int main(int argc, char **argv) {
         {"prediction", "", prediction},
         {"predicts after a failure", "", predicts_after_a_failure},
         {"everything of a prediction fails", "", everything_of_a_prediction_fails},
+        {"sources", "", sources_end_well},
+        {"sources and slow events", "event=slow", sources_end_well},
+        {"sources fail", "", sources_fail},
+        {"sources are stopped", "", sources_are_stopped},
+        {"sources and every upload fails", "", sources_and_every_upload_fails},
+        {"sources and every readback fails", "", sources_and_every_readback_fails},
     };
     variant = *Toy_experiment();
     memory_at_start = nt__memory().live;

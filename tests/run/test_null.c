@@ -41,6 +41,8 @@ RETURNS(npy_write, nt_npy_write(NULL, array))
 RETURNS(npy_write_array, nt_npy_write("file", NULL))
 RETURNS(split_data, nt_split(NULL, "train", .batch = 1))
 RETURNS(split_name, nt_split(data, NULL, .batch = 1))
+RETURNS(source_data, nt_split_source(NULL, "train", (nt_source){.rows = 1}))
+RETURNS(source_split, nt_split_source(data, NULL, (nt_source){.name = "rows", .rows = 1}))
 RETURNS(field_data, nt_split_field(NULL, "train", "x", nt_array_new(NT_F32, nt_dims(2))))
 RETURNS(field_split, nt_split_field(data, NULL, "x", nt_array_new(NT_F32, nt_dims(2))))
 RETURNS(field_name, nt_split_field(data, "train", NULL, nt_array_new(NT_F32, nt_dims(2))))
@@ -126,6 +128,8 @@ static const struct {
     {npy_write_array, "nt_npy_write: array is NULL"},
     {split_data, "nt_split: data is NULL"},
     {split_name, "nt_split: name is NULL"},
+    {source_data, "nt_split_source: data is NULL"},
+    {source_split, "nt_split_source: split is NULL"},
     {field_data, "nt_split_field: data is NULL"},
     {field_split, "nt_split_field: split is NULL"},
     {field_name, "nt_split_field: field is NULL"},
