@@ -52,8 +52,7 @@ static const char main_source[] =
     "NT_EXPERIMENT(Edited, LIST)\n"
     "static nt_status build_data(const Edited *e, nt_data *data) {\n"
     "    static int calls;\n"
-    "    static _Thread_local int thread_calls;\n"
-    "    nt_test_calls = 100 * ++calls + ++thread_calls;\n"
+    "    nt_test_calls = 100 * ++calls;\n"
     "    captured = nt_test_captured;\n"
     "    nt_array *x = nt_array_new(NT_F32, nt_dims(32, 3)), *label = nt_array_new(NT_I32, nt_dims(32));\n"
     "    for (int i = 0; i < 96; i++) nt_array_set(x, i, (i * 37 % 17 - 8) / 8.0);\n"
@@ -522,6 +521,10 @@ static void each_load_is_a_copy(void **state) {
     static const char *const shifts[] = {"0.25", "1.25", "2.25", "0.25", "0.25"};
     double values[5];
     const nt_experiment *definitions[5];
+    /* In this test only: the leak checker of gcc 12 ends in a fault when dozens of objects with thread-local variables
+     * are loaded. */
+    put_edited("main.c", main_source, "nt_test_calls = 100 * ++calls;",
+               "static _Thread_local int thread_calls; nt_test_calls = 100 * ++calls + ++thread_calls;");
     for (size_t i = 0; i < 5; i++) {
         put_edited("helper.c", helper_source, "0.25", shifts[i]);
         load();
