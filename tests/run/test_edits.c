@@ -200,10 +200,10 @@ static const struct edit {
      true},
     /* Hooks: only the programs that they are part of. */
     {"main.c", main_source, "return nt_cross_entropy(logits", "return nt_cross_entropy(nt_mul(logits, 0.5)",
-     "gradient ", "main.c:33 in loss: new, constant", false},
+     "gradient ", "main.c:32 in loss: new, constant", false},
     {"main.c", main_source, "nt_sgd()", "nt_adam()", "optimizer ", "rule: SGD() -> Adam(", false},
     {"main.c", main_source, "\"logits\", x, 2)", "\"logits\", nt_mul(x, x), 2)", "gradient forward ",
-     "main.c:30 in forward: new, multiply", true},
+     "main.c:29 in forward: new, multiply", true},
     /* A layer's size moves the flat parameters, which says nothing of the place: the operation does. */
     {"main.c", main_source, "\"hidden\", nt_field(batch, \"x\"), e->hidden", "\"hidden\", nt_field(batch, \"x\"), 5",
      "gradient optimizer forward ", "parameters.default: f32[38] -> f32[32]", true},
@@ -249,7 +249,7 @@ static void each_edit_compiles_what_it_moved(void **state) {
         /* The old run says so and is what it was. */
         assert_drift(old, edit->says);
         if (strstr(edit->says, "parameters."))
-            assert_drift(old, "  forward program: parameters.default: f32[38] -> f32[32]; main.c:29 in forward: ");
+            assert_drift(old, "  forward program: parameters.default: f32[38] -> f32[32]; main.c:28 in forward: ");
         assert_true(evaluated(old) == trained);
         uint64_t before = nt_cache_stats().misses;
         assert_ok(nt_train(old));
@@ -334,7 +334,7 @@ static void it_says_so_when_it_is_used(void **state) {
     assert_int_equal(notice_count, 2);
     assert_string_equal(notices[0], "Edited: the code has changed since this run was made. It goes on with what it was "
                                     "made with; a new run uses the new code. What differs:");
-    assert_string_equal(notices[1], "  gradient program: main.c:33 in loss: new, negate : (tensor<8x2xf32>) -> "
+    assert_string_equal(notices[1], "  gradient program: main.c:32 in loss: new, negate : (tensor<8x2xf32>) -> "
                                     "tensor<8x2xf32>");
 
     /* a later load that has nothing to do with it changes nothing of that. */
