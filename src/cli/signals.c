@@ -1,6 +1,6 @@
-/* Ctrl-C. In a command: the first time the run ends at its next step and keeps what it has, the second time the process
- * ends. At a prompt: what is under way ends, and the prompt comes back. Not here: what a run does when it is asked to
- * stop.
+/* Ctrl-C. In a command: the first time the run ends at its next step and keeps what it has, the second time the
+ * process ends. At a prompt: what is under way ends, and the prompt comes back.
+ * Not here: what a run does when it is asked to stop.
  */
 #include "cli/cli.h"
 

@@ -1,5 +1,6 @@
-/* Watching files by inode, size and time of change. The times say when to look; whether anything is compiled and loaded
- * is decided by contents. Not here: compiling.
+/* Watching files by inode, size and time of change. The times say when to look; whether anything is compiled and
+ * loaded is decided by contents.
+ * Not here: compiling.
  */
 #include "cli/watch.h"
 

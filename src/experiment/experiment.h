@@ -12,8 +12,8 @@ uint64_t nt__experiment_generation(void);
 /* The generation with which the newest definition of that name came; 0 when there is none. */
 uint64_t nt__experiment_generation_of(const char *name);
 /* nt_experiment_load of an object that may have no experiment; the message is only what is wrong with the object.
- * `never_rewritten`: its name stands for its content. */
-nt_status nt__object_load(const char *path, bool never_rewritten);
+ * `lasts`: nothing is ever written over this file, so its first load needs no copy and no room for one. */
+nt_status nt__object_load(const char *path, bool lasts);
 
 const nt_field_info *nt__field_find(const nt_experiment *experiment, const char *name);
 /* Sets a field of the struct from text ("512", "1e-3", "true", any string). Strings are borrowed. The error names the

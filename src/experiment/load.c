@@ -1,7 +1,7 @@
-/* Loading compiled experiments. The dynamic loader knows an object by its name and its file: asked for one that it has,
- * it gives the old code again and runs no constructor. So a load is of a copy that nothing else has, and the copy's
- * file is removed once it is mapped; only the first load of a file that is never written again needs none. Not here:
- * compiling (cli), what the constructors of an object do (registry.c).
+/* Loading compiled experiments. The dynamic loader knows an object by its name and its file: asked for one that it
+ * has, it gives the old code again and runs no constructor. So each load is of a copy that nothing else has, and the
+ * copy's file is removed once it is mapped. A copy also outlives what is written over the object.
+ * Not here: compiling (cli), what the constructors of an object do (registry.c).
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -71,17 +71,16 @@ static nt_status open_object(const char *name) {
 }
 
 static bool is_loaded(const char *path) {
-    void *handle = dlopen(path, RTLD_NOW | RTLD_NOLOAD);
-    if (handle) dlclose(handle); /* gives back this reference only */
-    return handle != NULL;
+    void *object = dlopen(path, RTLD_NOW | RTLD_NOLOAD);
+    if (object) dlclose(object);
+    return object != NULL;
 }
 
-nt_status nt__object_load(const char *path, bool never_rewritten) {
+nt_status nt__object_load(const char *path, bool lasts) {
     char *name = NULL;
     nt_status status = nt__check_shared_object(path);
-    if (status != NT_OK) return status;
-    if (never_rewritten && !is_loaded(path)) return open_object(path);
-    status = copy(path, &name);
+    if (status == NT_OK && lasts && !is_loaded(path)) return open_object(path);
+    if (status == NT_OK) status = copy(path, &name);
     if (!name) return status;
     if (status == NT_OK) status = open_object(name);
     unlink(name);

@@ -1,6 +1,7 @@
 /* What differs between two programs: a named value that went into them, else the first operation. Operations are
  * compared by name, types, attributes and literals; places in the source are only shown, so an inserted line moves
- * nothing. Not here: which programs are compared (describe.c, and the check of a run against newer code).
+ * nothing.
+ * Not here: which programs are compared (describe.c, and the check of a run against newer code).
  */
 #include "program/program_internal.h"
 

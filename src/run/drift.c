@@ -1,7 +1,7 @@
 /* A run against the code and the settings of now. A run keeps the programs, hooks and values that it was made with;
  * when it is used, its hooks are traced again as the newest definition of its name has them, and what differs is told.
- * The trace takes milliseconds, compiles nothing and leaves nothing behind. Not here: comparing two programs
- * (program/compare.c), loading code (experiment/load.c).
+ * The trace takes milliseconds, compiles nothing and leaves nothing behind.
+ * Not here: comparing two programs (program/compare.c), loading code (experiment/load.c).
  */
 #include <stdlib.h>
 #include <string.h>
