@@ -132,8 +132,9 @@ nt_status nt_predict(nt_run *run, const nt_named_array *fields, size_t count, nt
  * compiled), as the newest definition of the experiment's name has them, and say as notices what differs: for each
  * program the first operation that moved with its file, line and function, old and new; fields that were added, removed
  * or retyped; changed defaults and another learning rate. A new run uses what is new, and compiles only programs whose
- * text moved. What host hooks (build_data, metrics) do cannot be compared. `quiet` leaves all of it out. This call
- * gives the same report as text, "" when nothing differs; it belongs to the run and lives until the next call. */
+ * text moved. What host hooks (build_data, metrics) do cannot be compared. nt_predict looks only when code was loaded
+ * since. `quiet` leaves all of it out. This call gives the same report as text, "" when nothing differs; it belongs to
+ * the run and lives until the next call. */
 nt_status nt_run_drift(nt_run *run, const char **report);
 
 /* ---- DEVICE fields of a live run -------------------------------------------------------------------------------- */
