@@ -55,21 +55,6 @@ static int read_byte(nt__editor *editor, char *byte) {
     }
 }
 
-/* A byte that begins no character of the locale stands for itself. */
-static int read_character(EditLine *line, wchar_t *out) {
-    nt__editor *editor = editor_of(line);
-    mbstate_t state = {0};
-    for (;;) {
-        char byte;
-        int got = read_byte(editor, &byte);
-        if (got <= 0) return got;
-        size_t length = mbrtowc(out, &byte, 1, &state);
-        if (length == (size_t)-2) continue;
-        if (length == (size_t)-1) *out = (unsigned char)byte;
-        return 1;
-    }
-}
-
 /* ---- completion ------------------------------------------------------------------------------------------------- */
 
 static size_t common_length(const nt__words *words) {
@@ -89,32 +74,49 @@ static void list(const nt__words *words) {
 }
 
 /* `typed` is the last word of the line. */
-static unsigned char extend(nt__editor *editor, nt__arena *arena, const char *typed, const nt__words *words) {
+static void extend(nt__editor *editor, nt__arena *arena, const char *typed, const nt__words *words) {
     size_t length = common_length(words), there = strlen(typed);
     char *more = nt__arena_sprintf(arena, "%.*s%s", (int)(length - there), words->items[0] + there,
                                    words->count == 1 && words->items[0][length - 1] != '=' ? " " : "");
     if (more && *more) {
         el_insertstr(editor->line, more);
-        return CC_REFRESH;
+        return;
     }
     list(words);
-    return CC_REDISPLAY;
 }
 
-static unsigned char complete(EditLine *line, int character) {
-    (void)character;
-    nt__editor *editor = editor_of(line);
-    const LineInfo *info = el_line(line);
+static void complete(nt__editor *editor) {
+    const LineInfo *info = el_line(editor->line);
     nt__arena arena = {0};
     nt__words words = {0};
     const char *text = nt__arena_sprintf(&arena, "%.*s", (int)(info->cursor - info->buffer), info->buffer);
     if (text) editor->hooks.complete(text, &arena, &words, editor->hooks.context);
     const char *space = text ? strrchr(text, ' ') : NULL;
     bool found = text && words.count > 0 && !words.failed;
-    unsigned char result = found ? extend(editor, &arena, space ? space + 1 : text, &words) : CC_ERROR;
+    if (found) extend(editor, &arena, space ? space + 1 : text, &words);
     nt__words_free(&words);
     nt__arena_free(&arena);
-    return result;
+    if (!found) return;
+    /* The line is drawn over itself. */
+    fputc('\r', stdout);
+    el_set(editor->line, EL_REFRESH);
+}
+
+/* A byte that begins no character of the locale stands for itself. Tab is taken here and not bound to a function of
+ * libedit's, which never frees the names of those. */
+static int read_character(EditLine *line, wchar_t *out) {
+    nt__editor *editor = editor_of(line);
+    mbstate_t state = {0};
+    for (;;) {
+        char byte;
+        int got = read_byte(editor, &byte);
+        if (got <= 0) return got;
+        size_t length = mbrtowc(out, &byte, 1, &state);
+        if (length == (size_t)-2) continue;
+        if (length == (size_t)-1) *out = (unsigned char)byte;
+        if (byte != '\t') return 1;
+        complete(editor);
+    }
 }
 
 /* ---- lines ------------------------------------------------------------------------------------------------------ */
@@ -147,8 +149,6 @@ nt__editor *nt__editor_open(const char *history_file, const nt__line_hooks *hook
     el_set(editor->line, EL_PROMPT, prompt);
     el_set(editor->line, EL_EDITOR, "emacs");
     el_set(editor->line, EL_GETCFN, read_character);
-    el_set(editor->line, EL_ADDFN, "nitro-complete", "completes a word", complete);
-    el_set(editor->line, EL_BIND, "\t", "nitro-complete", NULL);
     el_set(editor->line, EL_BIND, "^R", "em-inc-search-prev", NULL);
     return editor;
 }
