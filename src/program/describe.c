@@ -99,11 +99,17 @@ void nt__describe_name(const nt__program *program, char out[NT__DESCRIBE_NAME]) 
     snprintf(out, NT__DESCRIBE_NAME, "%s.last", hex);
 }
 
-/* Two counts, then texts, each with its NUL: name and value of the parts; text, file, function and number of the
- * lines. */
+/* Numbers, then texts, each with its NUL: the program; name and value of the parts; text, file, function and number of
+ * the lines. */
+enum { PARTS, LINES, FIRST_LINE, NUMBERS };
 void nt__describe_write(const nt__program *program, nt__text *out) {
-    const uint64_t counts[2] = {program->part_count, program->printed.line_count};
-    nt__text_put(out, (const char *)counts, sizeof counts);
+    const uint64_t numbers[NUMBERS] = {
+        [PARTS] = program->part_count,
+        [LINES] = program->printed.line_count,
+        [FIRST_LINE] = (uint64_t)program->printed.first_line,
+    };
+    nt__text_put(out, (const char *)numbers, sizeof numbers);
+    nt__text_add(out, "%s%c", program->printed.text.data, 0);
     for (size_t i = 0; i < program->part_count; i++)
         nt__text_add(out, "%s%c%s%c", program->parts[i].name, 0, program->parts[i].value, 0);
     for (size_t i = 0; i < program->printed.line_count; i++) {
@@ -127,18 +133,21 @@ static const char *next_text(reader *r) {
 }
 
 /* Points into the bytes; the lists are in the arena. False: there is less than the counts say. */
-static bool read_description(reader *r, const uint64_t *counts, nt__arena *arena, nt__program *out) {
+static bool read_description(reader *r, const uint64_t *numbers, nt__arena *arena, nt__program *out) {
     uint64_t most = (uint64_t)(r->end - r->at);
-    if (counts[0] > most || counts[1] > most) return false;
-    out->parts = nt__arena_alloc(arena, counts[0] + 1, sizeof *out->parts);
-    out->printed.lines = nt__arena_alloc(arena, counts[1] + 1, sizeof *out->printed.lines);
-    if (!out->parts || !out->printed.lines) return false;
-    for (; out->part_count < counts[0]; out->part_count++) {
+    if (numbers[PARTS] > most || numbers[LINES] > most || numbers[FIRST_LINE] > most) return false;
+    const char *program = next_text(r);
+    out->parts = nt__arena_alloc(arena, numbers[PARTS] + 1, sizeof *out->parts);
+    out->printed.lines = nt__arena_alloc(arena, numbers[LINES] + 1, sizeof *out->printed.lines);
+    out->printed.text.data = program ? nt__arena_strdup(arena, program) : NULL;
+    if (!out->parts || !out->printed.lines || !out->printed.text.data) return false;
+    out->printed.first_line = (int)numbers[FIRST_LINE];
+    for (; out->part_count < numbers[PARTS]; out->part_count++) {
         const char *name = next_text(r), *value = next_text(r);
         if (!name || !value) return false;
         out->parts[out->part_count] = (nt__part){name, value};
     }
-    for (; out->printed.line_count < counts[1]; out->printed.line_count++) {
+    for (; out->printed.line_count < numbers[LINES]; out->printed.line_count++) {
         const char *text = next_text(r), *file = next_text(r), *function = next_text(r), *line = next_text(r);
         if (!text || !file || !function || !line) return false;
         out->printed.lines[out->printed.line_count] = (nt__line){text, {file, function, (int)strtol(line, NULL, 10)}};
@@ -150,12 +159,12 @@ static bool read_description(reader *r, const uint64_t *counts, nt__arena *arena
 nt_status nt__describe_read(const nt__program *program, const char *data, size_t length) {
     nt__arena arena = {0};
     nt__program read = {.role = program->role, .experiment = program->experiment};
-    uint64_t counts[2];
-    if (length < sizeof counts) return NT_OK;
-    memcpy(counts, data, sizeof counts);
-    reader r = {data + sizeof counts, data + length};
+    uint64_t numbers[NUMBERS];
+    if (length < sizeof numbers) return NT_OK;
+    memcpy(numbers, data, sizeof numbers);
+    reader r = {data + sizeof numbers, data + length};
     nt__fail_nothing();
-    bool whole = read_description(&r, counts, &arena, &read);
+    bool whole = read_description(&r, numbers, &arena, &read);
     nt_status status = whole ? NT_OK : nt_error_status();
     if (whole && !nt__describe_remember(&read)) status = NT_OUT_OF_MEMORY;
     nt__arena_free(&arena);
