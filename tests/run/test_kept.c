@@ -56,9 +56,14 @@ static outcome training(const nt_run_options *options) {
     assert_ok(try_training(options, h, &out));
     assert_int_equal(h->count, STEPS);
     memcpy(out.losses, h->losses, sizeof out.losses);
-    out.live_at_2 = h->at_step_2.all_buffers.live_count;
-    out.bytes_at_2 = h->at_step_2.all_buffers.live_bytes;
-    out.peak_bytes = nt__engine_counts_now().all_buffers.peak_bytes;
+    nt__engine_counts at_end = nt__engine_counts_now();
+    for (int purpose = 0; purpose < NT__PURPOSE_COUNT; purpose++) {
+        /* How many batches lie ready at a moment depends on the threads. */
+        if (purpose == NT__BATCH || purpose == NT__STAGED) continue;
+        out.live_at_2 += h->at_step_2.buffers[purpose].live_count;
+        out.bytes_at_2 += h->at_step_2.buffers[purpose].live_bytes;
+        out.peak_bytes += at_end.buffers[purpose].peak_bytes;
+    }
     out.stats = nt_cache_stats();
     free(h);
     return out;
