@@ -168,7 +168,7 @@ static nt_status compare_results(const nt__signature *signature, const engine_re
     for (size_t i = 0; i < results->count; i++) {
         nt_status status = compare_result(&signature->results[i], i, results, dims);
         if (status != NT_OK) return status;
-        dims += results->ranks[i];
+        if (results->ranks[i]) dims += results->ranks[i]; /* of scalars alone the engine gives no list */
     }
     return NT_OK;
 }
