@@ -159,11 +159,11 @@ nt_status nt_experiment_print(const nt_experiment *experiment, const void *field
              NT_AS_TYPE_(NT_FIELD_ARRAYS) : 0, default : 1)
 
 #define NT_MEMBER_(T, name_, default_, doc_) __typeof__(T) name_;
-/* A Host field's type in the view: its name is the error message. The line keeps the tags of two experiments in a file
- * apart. */
-#define NT_VIEW_HOST_(T, name_, default_, doc_)                                                \
-    struct NT_JOIN3(name_, _is_a_Host_field__mark_it_DEVICE_or_GRAPH_CONST__line_, __LINE__) { \
-        char sentinel;                                                                         \
+/* A Host field's type in the view: its name is the error message. The number keeps the tags of all experiments of a
+ * compile apart, which may be declared in several files. */
+#define NT_VIEW_HOST_(T, name_, default_, doc_)                                              \
+    struct NT_JOIN3(name_, _is_a_Host_field__mark_it_DEVICE_or_GRAPH_CONST__, __COUNTER__) { \
+        char sentinel;                                                                       \
     } name_;
 #define NT_VIEW_DEVICE_(T, name_, default_, doc_)                                                                    \
     _Static_assert(NT_DEVICE_TAKES_(T),                                                                              \

@@ -32,6 +32,22 @@ static void the_snippet_itself_compiles(void **state) {
     }
 }
 
+/* Both lists are on the same line of their files, and name their Host fields alike. */
+static void experiments_of_several_files_in_one_compile(void **state) {
+    (void)state;
+    put_experiment("first.h", "First", "", "FIELD(int, rows, 1, \"\")");
+    put_experiment("second.h", "Second", "", "FIELD(int, rows, 2, \"\")");
+    put_text("both.c", "#include \"first.h\"\n#undef LIST\n#include \"second.h\"\n");
+    for (size_t i = 0; i < COMPILERS; i++) {
+        setenv("CC", compilers[i], 1);
+        const ended *e = nitro("help", scratch("both.c"));
+        unsetenv("CC");
+        assert_string_equal(e->err, "");
+        assert_int_equal(e->code, 0);
+        assert_has(e->out, "First (", "Second (");
+    }
+}
+
 /* The compiler's message has all of the pieces. */
 static void refuses(const char *mistake, const char *first, const char *second) {
     for (size_t i = 0; i < COMPILERS; i++) {
@@ -118,6 +134,7 @@ static void a_misspelt_operation_does_not_compile(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_snippet_itself_compiles),
+        cmocka_unit_test(experiments_of_several_files_in_one_compile),
         cmocka_unit_test(a_host_field_in_a_traced_hook_does_not_compile),
         cmocka_unit_test(a_wrong_declaration_does_not_compile),
         cmocka_unit_test(a_hook_of_the_wrong_type_does_not_compile),
