@@ -8,7 +8,6 @@ typedef struct evaluation {
     const nt__split *split;
     nt__stream *stream;
     nt_array *outputs; /* host copy of a batch's outputs */
-    bool inside;
 } evaluation;
 
 static const nt__metrics_program *metrics_program(const nt_run *run, int64_t rows) {
@@ -82,7 +81,7 @@ static nt_status pass(evaluation *ev) {
     nt_status status = NT_OK;
     while (status == NT_OK) {
         nt__staged *staged;
-        if (!ev->inside && nt__stop_requested())
+        if (nt__stop_requested())
             return nt__fail(NT_INTERRUPTED, "evaluation of split '%s' stopped as asked", ev->split->name);
         status = nt__stream_next(ev->stream, &staged);
         if (status != NT_OK || !staged) break;
@@ -119,14 +118,14 @@ static nt_status tell_transfers(const evaluation *ev) {
     return status;
 }
 
-nt_status nt__evaluate_split(nt_run *run, const nt__split *split, bool inside) {
-    evaluation ev = {.run = run, .split = split, .inside = inside};
+nt_status nt__evaluate_split(nt_run *run, const nt__split *split) {
+    evaluation ev = {.run = run, .split = split};
     nt__stream_options options = {.engine = run->engine,
                                   .fields = run->evaluation_routes.names,
                                   .field_count = run->evaluation_routes.count,
                                   .seed = (uint64_t)run->settings.seed,
                                   .epoch = run->epoch,
-                                  .stopping = inside ? NULL : nt__stop_requested};
+                                  .stopping = nt__stop_requested};
     nt_status status = restart_results(run);
     if (status != NT_OK) return status;
     ev.outputs = nt_array_new(run->outputs_type.dtype, run->outputs_type.shape);
@@ -153,7 +152,7 @@ nt_status nt_evaluate(nt_run *run, const char *split_name, nt_results *out) {
     if (status != NT_OK) return status;
     run->busy = true;
     nt__transfers_begin(run);
-    status = nt__evaluate_split(run, split, false);
+    status = nt__evaluate_split(run, split);
     nt__transfers_end(run);
     run->busy = false;
     if (status == NT_OK && out) out->values = nt__result_values(run, &out->count);

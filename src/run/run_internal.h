@@ -298,8 +298,8 @@ nt_status nt__device_field_write_number(nt_run *run, size_t field, double number
 /* Another array for one slot, of the slot's type and shape; a reference is kept. */
 nt_status nt__device_slot_write(nt_run *run, size_t slot, nt_array *array);
 
-/* evaluate.c: one pass; `inside` says whether training calls it. */
-nt_status nt__evaluate_split(nt_run *run, const nt__split *split, bool inside);
+/* evaluate.c: one pass. NT_INTERRUPTED: it was asked to stop, and there are no results. */
+nt_status nt__evaluate_split(nt_run *run, const nt__split *split);
 
 /* events.c: what the run tells its listener and its log. */
 void nt__tell(const nt_run *run, const nt_event *event);

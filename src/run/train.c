@@ -187,11 +187,13 @@ static nt_status train_pass(loop *l) {
     return status;
 }
 
+/* A validation that was asked to stop gives nothing: the epoch ends as one that was cut short. */
 static nt_status validate_epoch(nt_run *run) {
     const nt__split *val = nt__data_split_find(run->data, "val");
     if (!val || nt__stop_requested()) return NT_OK;
     nt_status status = nt__drift_look(run, true);
-    if (status == NT_OK) status = nt__evaluate_split(run, val, true);
+    if (status == NT_OK) status = nt__evaluate_split(run, val);
+    if (status == NT_INTERRUPTED && nt__stop_requested()) return NT_OK;
     size_t count;
     const nt_value *values = nt__result_values(run, &count);
     return status == NT_OK ? nt__log_values(run, "validate", run->step, run->epoch, values, count) : status;

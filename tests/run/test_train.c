@@ -218,6 +218,44 @@ static void a_stop_request_ends_at_the_next_step(void **state) {
     nt_run_free(run);
 }
 
+/* What validations and epochs told until the request, which comes with a batch of the second validation. */
+typedef struct cut_short {
+    size_t batches, epochs, values;
+    int64_t batches_of_one;
+} cut_short;
+
+static void stop_in_second_validation(const nt_event *event, void *context) {
+    cut_short *c = context;
+    if (event->kind == NT_EVENT_EVALUATING) {
+        c->batches_of_one = event->batches;
+        if (++c->batches == (size_t)event->batches + 1) nt_stop_request();
+    }
+    if (event->kind == NT_EVENT_EPOCH) {
+        c->epochs++;
+        c->values = event->value_count;
+    }
+}
+
+static void a_stop_request_ends_a_validation_at_the_next_batch(void **state) {
+    (void)state;
+    cut_short c = {0};
+    Toy e = Toy_defaults();
+    nt_run_options options = quiet_options(NULL);
+    options.max_epochs = (nt_maybe_int){true, 100};
+    options.on_event = stop_in_second_validation;
+    options.event_context = &c;
+    nt_run *run = make(&e, options);
+    assert_fails(nt_train(run), NT_INTERRUPTED, "stopped as asked at step 16 of epoch 2");
+    assert_true(c.batches_of_one > 1);
+    assert_int_equal(c.batches, c.batches_of_one + 1);
+    assert_int_equal(c.epochs, 2);
+    assert_int_equal(c.values, 0); /* the epoch that was cut short has no validation */
+    nt_stop_clear();
+    assert_int_equal(nt__engine_counts_now().buffers[NT__STAGED].live_count, 0);
+    assert_int_equal(nt__engine_counts_now().buffers[NT__OUTPUT].live_count, 0);
+    nt_run_free(run);
+}
+
 static void max_steps_ends_the_run(void **state) {
     (void)state;
     static const int64_t limits[] = {0, 1, 8, 13};
@@ -346,6 +384,7 @@ int main(void) {
         cmocka_unit_test(accumulation_equals_the_merged_batch),
         cmocka_unit_test(a_nan_stops_the_run),
         cmocka_unit_test(a_stop_request_ends_at_the_next_step),
+        cmocka_unit_test(a_stop_request_ends_a_validation_at_the_next_batch),
         cmocka_unit_test(max_steps_ends_the_run),
         cmocka_unit_test(a_listener_cannot_start_the_run_again),
         cmocka_unit_test(huge_numbers_of_epochs_do_not_overflow),
