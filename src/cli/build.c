@@ -377,11 +377,21 @@ static nt_status list_files(build *b) {
     return status;
 }
 
+/* Once in a process: a shell builds often. */
+static void tell_refused_folder(const nt__objects *objects) {
+    static bool told;
+    if (!objects->why || told) return;
+    told = true;
+    nt__notice("compiled experiments are not kept: %s. They are compiled in a temporary folder each time",
+               objects->why);
+}
+
 static nt_status prepare(build *b) {
     nt_status status = collect_flags(b);
     if (status == NT_OK) status = nt__compiler_find(&b->arena, &b->compiler);
     if (status == NT_OK) status = write_recipe(b);
     if (status == NT_OK) status = nt__objects_open(&b->objects);
+    if (status == NT_OK) tell_refused_folder(&b->objects);
     return status;
 }
 

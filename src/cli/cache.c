@@ -135,10 +135,12 @@ static nt_status clear_experiments(void) {
     nt__objects objects;
     nt_status status = nt__objects_open(&objects);
     if (status != NT_OK) return status;
-    if (!objects.temporary)
+    if (objects.why)
+        status = nt__fail(NT_INVALID, "compiled experiments are not kept, and none was removed: %s", objects.why);
+    else if (!objects.temporary)
         printf("removed %zu files of compiled experiments from %s\n", nt__objects_clear(&objects), objects.folder);
     nt__objects_close(&objects);
-    return NT_OK;
+    return status;
 }
 
 static nt_status clear(const nt__disk *disk, bool all) {

@@ -22,19 +22,28 @@
 
 /* ---- the folder ------------------------------------------------------------------------------------------------- */
 
+/* What is loaded lies in it, so a folder that others may write into is no place for it: out->why says so. One that
+ * cannot be made or used is passed over. */
+static nt_status judge(nt__objects *out, const char *folder, bool *usable) {
+    nt_status status = nt__make_private_folder(folder);
+    *usable = status == NT_OK && access(folder, R_OK | W_OK | X_OK) == 0;
+    if (status == NT_INVALID) out->why = nt__strdup(nt_error_message());
+    return status == NT_OUT_OF_MEMORY || (status == NT_INVALID && !out->why) ? NT_OUT_OF_MEMORY : NT_OK;
+}
+
 /* Takes the folder below a path in the environment when it can be used; out->folder stays NULL when not. Only nitro's
  * own variable may hold a relative path: the others must not, by their specifications. */
 static nt_status try_below(nt__objects *out, const char *variable, const char *below) {
     const char *base = getenv(variable);
-    bool is_own = strcmp(variable, "NITRO_CACHE_DIR") == 0;
+    bool is_own = strcmp(variable, "NITRO_CACHE_DIR") == 0, usable = false;
     if (!base || !*base || (base[0] != '/' && !is_own)) return NT_OK;
     char *folder = nt__sprintf("%s/%s", base, below);
-    nt_status status = folder ? nt__make_folder(folder) : NT_OUT_OF_MEMORY;
-    if (status == NT_OK && access(folder, R_OK | W_OK | X_OK) == 0)
+    nt_status status = folder ? judge(out, folder, &usable) : NT_OUT_OF_MEMORY;
+    if (status == NT_OK && usable)
         out->folder = folder;
     else
         nt__free(folder);
-    return status == NT_OUT_OF_MEMORY ? status : NT_OK;
+    return status;
 }
 
 static nt_status open_temporary(nt__objects *out) {
@@ -51,16 +60,22 @@ static nt_status open_temporary(nt__objects *out) {
 }
 
 nt_status nt__objects_open(nt__objects *out) {
+    static const char *const places[][2] = {{"NITRO_CACHE_DIR", "experiments"},
+                                            {"XDG_CACHE_HOME", "nitro/experiments"},
+                                            {"HOME", ".cache/nitro/experiments"}};
     *out = (nt__objects){0};
-    nt_status status = try_below(out, "NITRO_CACHE_DIR", "experiments");
-    if (status == NT_OK && !out->folder) status = try_below(out, "XDG_CACHE_HOME", "nitro/experiments");
-    if (status == NT_OK && !out->folder) status = try_below(out, "HOME", ".cache/nitro/experiments");
-    return status == NT_OK && !out->folder ? open_temporary(out) : status;
+    nt_status status = NT_OK;
+    for (size_t i = 0; status == NT_OK && !out->folder && !out->why && i < sizeof places / sizeof *places; i++)
+        status = try_below(out, places[i][0], places[i][1]);
+    if (status == NT_OK && !out->folder) status = open_temporary(out);
+    if (status != NT_OK) nt__objects_close(out);
+    return status;
 }
 
 void nt__objects_close(nt__objects *objects) {
     if (objects->temporary && objects->folder) nt__folder_remove(objects->folder);
     nt__free(objects->folder);
+    nt__free(objects->why);
     *objects = (nt__objects){0};
 }
 

@@ -8,10 +8,11 @@
 typedef struct nt__objects {
     char *folder;
     bool temporary; /* no folder of the user's could be had; this one goes away when it is closed */
+    char *why;      /* the folder there is was refused because others may write into it; NULL: it was not */
 } nt__objects;
 
 /* $NITRO_CACHE_DIR/experiments, else $XDG_CACHE_HOME/nitro/experiments, else ~/.cache/nitro/experiments, else a new
- * temporary folder. */
+ * temporary folder; that one also in place of the first of these that others may write into. */
 nt_status nt__objects_open(nt__objects *out);
 void nt__objects_close(nt__objects *objects);
 

@@ -426,6 +426,37 @@ static void without_a_cache_folder_a_temporary_one_serves(void **state) {
     assert_has(e->err, "nitro: there is no folder to compile in: '", "absent");
 }
 
+/* A shared object of somebody else's would run as this user. */
+static void a_folder_that_others_may_write_into_is_not_used(void **state) {
+    (void)state;
+    mkdir(scratch("tmp"), 0777);
+    put_simple("a.c", "First");
+    setenv("TMPDIR", scratch("tmp"), 1);
+    builds("a.c", NULL, true, "First (");
+    struct stat info;
+    assert_int_equal(stat(scratch("cache/nitro/experiments"), &info), 0);
+    assert_int_equal(info.st_mode & 0777, 0700);
+    assert_int_equal(chmod(scratch("cache/nitro/experiments"), 0777), 0);
+    for (int i = 0; i < 2; i++) {
+        char wanted[4 * SCRATCH_PATH];
+        const char *folder = scratch("cache/nitro/experiments");
+        snprintf(
+            wanted, sizeof wanted,
+            "compiled experiments are not kept: others may write into the folder '%s' (mode 777): chmod go-w '%s'. "
+            "They are compiled in a temporary folder each time\n",
+            folder, folder);
+        const ended *e = help("a.c", NULL, NULL);
+        assert_int_equal(e->code, 0);
+        assert_string_equal(e->err, wanted);
+        assert_has(e->out, "First (");
+        assert_true(compiled());
+    }
+    assert_int_equal(scratch_entries(scratch("tmp")), 0);
+    assert_int_equal(scratch_entries(scratch("cache/nitro/experiments")), 2);
+    assert_int_equal(chmod(scratch("cache/nitro/experiments"), 0755), 0);
+    builds("a.c", NULL, false, "First (");
+}
+
 static void the_home_folder_is_the_second_choice(void **state) {
     (void)state;
     static const char *const useless[] = {"relative", "",
@@ -560,6 +591,7 @@ int main(void) {
         cmocka_unit_test_setup(old_objects_are_deleted_when_a_new_one_is_made, start),
         cmocka_unit_test_setup(what_killed_builds_left_is_deleted, start),
         cmocka_unit_test_setup(without_a_cache_folder_a_temporary_one_serves, start),
+        cmocka_unit_test_setup(a_folder_that_others_may_write_into_is_not_used, start),
         cmocka_unit_test_setup(the_home_folder_is_the_second_choice, start),
         cmocka_unit_test_setup(processes_may_build_the_same_at_once, start),
         cmocka_unit_test_setup(what_is_loaded_is_loaded_again_on_demand, start),
