@@ -18,6 +18,7 @@ typedef enum nt__command_bit {
     NT__SHELL = 32,
     NT__NEW = 64, /* the shell's own command that makes a run */
     NT__CACHE = 128,
+    NT__PREDICT_AGAIN = 256, /* the shell's own command that predicts */
 } nt__command_bit;
 
 typedef enum nt__flag_group { NT__FLAGS_RUN, NT__FLAGS_OUTPUT, NT__FLAGS_BUILD } nt__flag_group;

@@ -81,6 +81,19 @@ char *nt__session_weights(const nt__session *session);
 /* Loads --weights, else the parameters that training left in run_dir. */
 nt_status nt__session_load_weights(nt__session *session);
 
+/* What --input and --out of a prediction name: begins as {0}, and is to be freed after a failure too. */
+typedef struct nt__prediction {
+    nt__arena arena;
+    const char *out;
+    nt_named_array *fields; /* with references of their own */
+    size_t count, capacity;
+} nt__prediction;
+nt_status nt__prediction_read(const nt__command_options *options, nt__prediction *out);
+/* Predicts, writes the file and says so. */
+nt_status nt__prediction_make(const nt__prediction *prediction, const nt_experiment *experiment, nt_run *run,
+                              nt__terminal *terminal);
+void nt__prediction_free(nt__prediction *prediction);
+
 /* The first SIGINT or SIGTERM asks the run to stop, the second ends the process. */
 void nt__stop_on_signals(void);
 

@@ -45,14 +45,47 @@ static void offer_flag(completion *c, const char *name) {
     offer(c, dashed ? nt__arena_sprintf(c->arena, "--%s=", dashed) : NULL);
 }
 
-static void offer_flags(completion *c) {
-    const nt_experiment *experiment;
+static void offer_keywords(completion *c, nt__command_bit command) {
     const nt__keyword *keyword;
     for (size_t i = 0; (keyword = nt__keyword_at(i)); i++)
-        if (keyword->commands & NT__NEW) offer_flag(c, keyword->field.name);
+        if (keyword->commands & (unsigned)command) offer_flag(c, keyword->field.name);
+}
+
+/* Names of presets once the flag is there. */
+static void offer_presets(completion *c, const nt_experiment *experiment) {
+    static const char flag[] = "--preset=";
+    const char *name;
+    if (strncmp(c->typed, flag, sizeof flag - 1) != 0) return;
+    for (size_t i = 0; experiment->hooks.preset && (name = experiment->hooks.preset(i, NULL, NULL)); i++)
+        offer(c, nt__arena_sprintf(c->arena, "%s%s", flag, name));
+}
+
+static void offer_flags(completion *c) {
+    const nt_experiment *experiment;
+    offer_keywords(c, NT__NEW);
     if (nt__shell_choose(c->shell, c->shell->options.experiment, &experiment) != NT_OK) return;
     for (size_t i = 0; i < experiment->field_count; i++)
         if (!nt__keyword_find(experiment->fields[i].name)) offer_flag(c, experiment->fields[i].name);
+    offer_presets(c, experiment);
+}
+
+static void offer_prediction_flags(completion *c) {
+    offer_keywords(c, NT__PREDICT_AGAIN);
+}
+
+static void offer_field_names(completion *c) {
+    const nt__shell_run *run = c->shell->current;
+    for (size_t i = 0; run && i < run->experiment->field_count; i++) offer(c, run->experiment->fields[i].name);
+}
+
+/* Which arrays a set has, only the run knows. */
+static void offer_fields_to_set(completion *c) {
+    const nt__shell_run *run = c->shell->current;
+    for (size_t i = 0; run && i < run->experiment->field_count; i++) {
+        const nt_field_info *field = &run->experiment->fields[i];
+        bool can_be_set = field->marker == NT_DEVICE && field->type != NT_FIELD_ARRAYS;
+        if (can_be_set) offer(c, nt__arena_sprintf(c->arena, "%s=", field->name));
+    }
 }
 
 static void offer_words(completion *c, const char *command_name, size_t length) {
@@ -60,6 +93,9 @@ static void offer_words(completion *c, const char *command_name, size_t length) 
         [NT__RUN_NAMES] = offer_runs,
         [NT__SPLIT_NAMES] = offer_splits,
         [NT__FLAG_NAMES] = offer_flags,
+        [NT__FIELD_NAMES] = offer_field_names,
+        [NT__FIELDS_TO_SET] = offer_fields_to_set,
+        [NT__PREDICTION_FLAGS] = offer_prediction_flags,
         [NT__UNITS] = offer_units,
     };
     const nt__shell_verb *command;

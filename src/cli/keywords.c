@@ -36,7 +36,7 @@ enum {
     }
 
 static const nt__keyword keywords[] = {
-    FLAG(RUN, BUILDS, "preset", run.preset, STRING, "none",
+    FLAG(RUN, BUILDS | NT__NEW, "preset", run.preset, STRING, "none",
          "fields set by a name of the experiment's; flags win over it"),
     {FIELD("run_dir", run.run_dir, STRING, "runs/<Experiment>", "folder of the parameters and the log"),
      .given = NT__NOT_NOTED, .group = NT__FLAGS_RUN, .commands = MAKES, .has_field = true},
@@ -51,9 +51,10 @@ static const nt__keyword keywords[] = {
     FLAG(RUN, NT__EVALUATE, "split", split, STRING, "test", "the data to evaluate"),
     FLAG(RUN, NT__EVALUATE | NT__PREDICT, "weights", weights, STRING, "<run_dir>/parameters.safetensors",
          "the parameters to use"),
-    LIST(NT__PREDICT, "input", inputs, "none",
+    LIST(NT__PREDICT | NT__PREDICT_AGAIN, "input", inputs, "none",
          "[FIELD=]FILE, once or more: .npy, .safetensors or IDX (also .gz), axis 0 the sample"),
-    FLAG(RUN, NT__PREDICT, "out", out, STRING, "none", "the predictions: a .npy or .safetensors file"),
+    FLAG(RUN, NT__PREDICT | NT__PREDICT_AGAIN, "out", out, STRING, "none",
+         "the predictions: a .npy or .safetensors file"),
     LIST(MAKES, "compile_option", compile_options, "none", "NAME=VALUE for the engine's compiler, once or more"),
     FLAG(RUN, MAKES, "no_cache", run.no_disk_cache, BOOL, "false", "compile, and leave the programs on disk alone"),
     FLAG(OUTPUT, NT__CACHE, "all", all, BOOL, "false", "clear: the compiled experiments too"),

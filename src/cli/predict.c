@@ -34,33 +34,26 @@ static nt_status check_out(const char *path) {
 
 /* ---- inputs ----------------------------------------------------------------------------------------------------- */
 
-/* The arrays of all --input, with references of their own. */
-typedef struct inputs {
-    nt__arena arena; /* names */
-    nt_named_array *fields;
-    size_t count, capacity;
-} inputs;
-
-static void free_inputs(inputs *in) {
-    for (size_t i = 0; i < in->count; i++) nt_array_free((nt_array *)in->fields[i].array);
-    nt__free(in->fields);
-    nt__arena_free(&in->arena);
+void nt__prediction_free(nt__prediction *p) {
+    for (size_t i = 0; i < p->count; i++) nt_array_free((nt_array *)p->fields[i].array);
+    nt__free(p->fields);
+    nt__arena_free(&p->arena);
 }
 
 /* Takes the array over. NULL: the thread's error says why there is none. */
-static nt_status add(inputs *in, const char *name, nt_array *array) {
+static nt_status add(nt__prediction *p, const char *name, nt_array *array) {
     if (!array) return nt_error_status();
-    const char *copy = name ? nt__arena_strdup(&in->arena, name) : NULL;
-    if ((name && !copy) || !NT__GROW(in->fields, in->count, in->capacity)) {
+    const char *copy = name ? nt__arena_strdup(&p->arena, name) : NULL;
+    if ((name && !copy) || !NT__GROW(p->fields, p->count, p->capacity)) {
         nt_array_free(array);
         return NT_OUT_OF_MEMORY;
     }
-    in->fields[in->count++] = (nt_named_array){copy, array};
+    p->fields[p->count++] = (nt_named_array){copy, array};
     return NT_OK;
 }
 
 /* All arrays of a file are fields by name; a file with one may give it to a field of another name. */
-static nt_status add_file_arrays(inputs *in, const char *name, const char *path, const nt__safetensors *file) {
+static nt_status add_file_arrays(nt__prediction *p, const char *name, const char *path, const nt__safetensors *file) {
     nt_status status = NT_OK;
     if (name && file->count != 1)
         return nt__fail(NT_INVALID,
@@ -69,48 +62,48 @@ static nt_status add_file_arrays(inputs *in, const char *name, const char *path,
                         path, file->count, name, name);
     for (size_t i = 0; status == NT_OK && i < file->count; i++) {
         const nt__named_array *array = &file->arrays[i];
-        status = add(in, name ? name : array->name, nt_array_from(array->type.dtype, array->type.shape, array->data));
+        status = add(p, name ? name : array->name, nt_array_from(array->type.dtype, array->type.shape, array->data));
     }
     return status;
 }
 
-static nt_status add_safetensors(inputs *in, const char *name, const char *path) {
+static nt_status add_safetensors(nt__prediction *p, const char *name, const char *path) {
     nt__safetensors file;
     nt_status status = nt__safetensors_read(path, &file);
     if (status != NT_OK) return status;
-    status = add_file_arrays(in, name, path, &file);
+    status = add_file_arrays(p, name, path, &file);
     nt__safetensors_free(&file);
     return status;
 }
 
 /* IDX files have no ending of their own: what is neither of the other two must be one. */
-static nt_status add_idx(inputs *in, const char *name, const char *path) {
-    nt_status status = add(in, name, nt_idx_read(NULL, path));
+static nt_status add_idx(nt__prediction *p, const char *name, const char *path) {
+    nt_status status = add(p, name, nt_idx_read(NULL, path));
     if (status != NT_INVALID) return status;
     return nt__fail(status, "%s. Inputs are .npy, .safetensors and IDX files, the last also packed by gzip",
                     nt_error_message());
 }
 
-static nt_status add_path(inputs *in, const char *name, const char *path) {
-    if (is_npy(path)) return add(in, name, nt_npy_read(path));
-    return is_safetensors(path) ? add_safetensors(in, name, path) : add_idx(in, name, path);
+static nt_status add_path(nt__prediction *p, const char *name, const char *path) {
+    if (is_npy(path)) return add(p, name, nt_npy_read(path));
+    return is_safetensors(path) ? add_safetensors(p, name, path) : add_idx(p, name, path);
 }
 
 /* "[FIELD=]FILE". A '=' behind a '/' belongs to the path. */
-static nt_status add_input(inputs *in, const char *text) {
+static nt_status add_input(nt__prediction *p, const char *text) {
     size_t length = strcspn(text, "=/");
-    if (text[length] != '=') return add_path(in, NULL, text);
+    if (text[length] != '=') return add_path(p, NULL, text);
     if (length == 0 || !text[length + 1])
         return nt__fail(NT_INVALID,
                         "--input=%s: write --input=FIELD=FILE, or --input=FILE where forward reads one field", text);
-    const char *name = nt__arena_sprintf(&in->arena, "%.*s", (int)length, text);
-    return name ? add_path(in, name, text + length + 1) : NT_OUT_OF_MEMORY;
+    const char *name = nt__arena_sprintf(&p->arena, "%.*s", (int)length, text);
+    return name ? add_path(p, name, text + length + 1) : NT_OUT_OF_MEMORY;
 }
 
-static nt_status read_inputs(const nt__words *values, inputs *in) {
+static nt_status read_inputs(const nt__words *values, nt__prediction *p) {
     nt_status status = NT_OK;
-    for (size_t i = 0; status == NT_OK && i < values->count; i++) status = add_input(in, values->items[i]);
-    if (status == NT_OK && in->count == 0)
+    for (size_t i = 0; status == NT_OK && i < values->count; i++) status = add_input(p, values->items[i]);
+    if (status == NT_OK && p->count == 0)
         return nt__fail(NT_INVALID, "no array was given: write --input=FILE or --input=FIELD=FILE once or more; .npy, "
                                     ".safetensors and IDX files are read");
     return status;
@@ -118,77 +111,87 @@ static nt_status read_inputs(const nt__words *values, inputs *in) {
 
 /* ---- outputs ---------------------------------------------------------------------------------------------------- */
 
-static nt_status write_outputs(const nt__session *session, const nt_array *outputs) {
-    const char *path = session->options.out;
-    if (is_npy(path)) return nt_npy_write(path, outputs);
+static nt_status write_outputs(const nt__prediction *p, const nt_experiment *experiment, const nt_array *outputs) {
+    if (is_npy(p->out)) return nt_npy_write(p->out, outputs);
     const nt__named_array named = {"outputs", {outputs->dtype, outputs->shape}, outputs->data};
-    const char *const metadata[][2] = {{"experiment", session->experiment->name}};
-    return nt__safetensors_write(path, &named, 1, metadata, 1);
-}
-
-static nt_status keep(nt__session *session, const nt_array *outputs) {
-    char text[NT__TYPE_TEXT];
-    nt_status status = write_outputs(session, outputs);
-    if (status == NT_OK)
-        nt__terminal_line(&session->terminal, "predictions %s in %s",
-                          nt__type_text((nt__type){outputs->dtype, outputs->shape}, text), session->options.out);
-    return status;
+    const char *const metadata[][2] = {{"experiment", experiment->name}};
+    return nt__safetensors_write(p->out, &named, 1, metadata, 1);
 }
 
 /* A prediction of no rows says what the outputs are, without work: a file that cannot hold them is found here. What is
  * wrong with the arrays is left for the prediction to say. */
-static nt_status check_file_holds(nt__session *session, const inputs *in) {
-    if (!is_npy(session->options.out)) return NT_OK;
+static nt_status check_file_holds(nt_run *run, const nt__prediction *p) {
+    if (!is_npy(p->out)) return NT_OK;
     nt__arena arena = {0};
-    nt_array *empty = nt__arena_alloc(&arena, in->count, sizeof *empty), *outputs = NULL;
-    nt_named_array *fields = nt__arena_alloc(&arena, in->count, sizeof *fields);
+    nt_array *empty = nt__arena_alloc(&arena, p->count, sizeof *empty), *outputs = NULL;
+    nt_named_array *fields = nt__arena_alloc(&arena, p->count, sizeof *fields);
     nt_status status = empty && fields ? NT_OK : NT_OUT_OF_MEMORY;
-    for (size_t i = 0; status == NT_OK && i < in->count; i++) {
-        empty[i] = *in->fields[i].array;
+    for (size_t i = 0; status == NT_OK && i < p->count; i++) {
+        empty[i] = *p->fields[i].array;
         empty[i].shape.dims[0] = 0;
-        fields[i] = (nt_named_array){in->fields[i].name, &empty[i]};
+        fields[i] = (nt_named_array){p->fields[i].name, &empty[i]};
     }
-    if (status == NT_OK && nt_predict(session->run, fields, in->count, &outputs) == NT_OK)
-        status = nt__npy_check(session->options.out, outputs);
+    if (status == NT_OK && nt_predict(run, fields, p->count, &outputs) == NT_OK)
+        status = nt__npy_check(p->out, outputs);
     nt_array_free(outputs);
     nt__arena_free(&arena);
     return status;
 }
 
-/* ---- the command ------------------------------------------------------------------------------------------------ */
+/* ---- a prediction ----------------------------------------------------------------------------------------------- */
 
-static nt__exit_code predict(nt__session *session, const inputs *in) {
-    nt_array *outputs = NULL;
-    nt_status status = nt__session_load_weights(session);
-    if (status == NT_OK) status = check_file_holds(session, in);
-    if (status == NT_OK) status = nt_predict(session->run, in->fields, in->count, &outputs);
-    if (status == NT_OK) status = keep(session, outputs);
-    nt_array_free(outputs);
-    return status == NT_OK ? NT__EXIT_DONE : nt__session_fail(session, status);
+nt_status nt__prediction_read(const nt__command_options *options, nt__prediction *p) {
+    nt_status status = check_out(options->out);
+    if (status != NT_OK) return status;
+    p->out = nt__arena_strdup(&p->arena, options->out);
+    return p->out ? read_inputs(&options->inputs, p) : NT_OUT_OF_MEMORY;
 }
 
-static nt__exit_code run(const nt__arguments *arguments, const inputs *in) {
+nt_status nt__prediction_make(const nt__prediction *p, const nt_experiment *experiment, nt_run *run,
+                              nt__terminal *terminal) {
+    char text[NT__TYPE_TEXT];
+    nt_array *outputs = NULL;
+    nt_status status = check_file_holds(run, p);
+    if (status == NT_OK) status = nt_predict(run, p->fields, p->count, &outputs);
+    if (status == NT_OK) status = write_outputs(p, experiment, outputs);
+    if (status == NT_OK)
+        nt__terminal_line(terminal, "predictions %s in %s",
+                          nt__type_text((nt__type){outputs->dtype, outputs->shape}, text), p->out);
+    nt_array_free(outputs);
+    return status;
+}
+
+/* ---- the command ------------------------------------------------------------------------------------------------ */
+
+static nt__exit_code predict(nt__session *session, const nt__prediction *p) {
+    nt_status status = nt__session_load_weights(session);
+    if (status == NT_OK) status = nt__prediction_make(p, session->experiment, session->run, &session->terminal);
+    if (status != NT_OK) return nt__session_fail(session, status);
+    nt__terminal_programs(&session->terminal);
+    return NT__EXIT_DONE;
+}
+
+static nt__exit_code run(const nt__arguments *arguments, const nt__prediction *p) {
     nt__session session;
     nt__exit_code code = nt__session_open(arguments, "predict", true, &session);
-    if (code == NT__EXIT_DONE) code = predict(&session, in);
+    if (code == NT__EXIT_DONE) code = predict(&session, p);
     return nt__session_close(&session, code);
 }
 
 /* Everything that can be wrong with the words, before the files are compiled. */
-static nt_status check_words(const nt__arguments *arguments, inputs *in) {
+static nt_status check_words(const nt__arguments *arguments, nt__prediction *p) {
     nt__command_options options;
     nt_status status = nt__arguments_options(arguments, &options);
     if (status == NT_OK) status = nt__arguments_check_files(arguments, "predict");
-    if (status == NT_OK) status = check_out(options.out);
-    if (status == NT_OK) status = read_inputs(&options.inputs, in);
+    if (status == NT_OK) status = nt__prediction_read(&options, p);
     nt__command_options_free(&options);
     return status;
 }
 
 nt__exit_code nt__predict_command(const nt__arguments *arguments) {
-    inputs in = {0};
-    nt_status status = check_words(arguments, &in);
-    nt__exit_code code = status == NT_OK ? run(arguments, &in) : nt__report_wrong_use(status);
-    free_inputs(&in);
+    nt__prediction p = {0};
+    nt_status status = check_words(arguments, &p);
+    nt__exit_code code = status == NT_OK ? run(arguments, &p) : nt__report_wrong_use(status);
+    nt__prediction_free(&p);
     return code;
 }

@@ -68,7 +68,8 @@ static nt_status check_flags(const nt__shell *shell) {
     if (status != NT_OK) return shell->options.experiment ? status : NT_OK;
     void *fields = nt__alloc(1, experiment->size + 1);
     if (!fields) return NT_OUT_OF_MEMORY;
-    status = nt__arguments_fields(shell->arguments, experiment, fields);
+    status = nt__set_start(experiment, shell->options.run.preset, fields);
+    if (status == NT_OK) status = nt__arguments_fields(shell->arguments, experiment, fields);
     nt__free(fields);
     return status;
 }

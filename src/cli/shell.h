@@ -15,6 +15,7 @@ typedef struct nt__shell_run {
     const nt_experiment *experiment;
     void *fields;
     nt_run *run;
+    bool is_loaded; /* its parameters came from a file */
 } nt__shell_run;
 
 typedef struct nt__shell {
@@ -53,6 +54,18 @@ nt_status nt__shell_choose(const nt__shell *shell, const char *name, const nt_ex
 nt_status nt__shell_new(nt__shell *shell, const nt__words *words);
 nt__shell_run *nt__shell_find(const nt__shell *shell, const char *name);
 void nt__shell_free(nt__shell *shell, nt__shell_run *run);
+/* Sorts the words of a line that is gone when they are used: copies of them live in the arena. Free the arguments after
+ * a failure too. */
+nt_status nt__shell_arguments(nt__command_bit command, const nt__words *words, nt__arena *arena, nt__arguments *out);
+
+/* ---- fields (shell_fields.c) ------------------------------------------------------------------------------------ */
+
+/* Lists those of the current run with their values, else those of the experiment. */
+nt_status nt__shell_fields(nt__shell *shell, const nt__words *words);
+/* Shows one field of the current run, or one array of a set, "frozen.weight". */
+nt_status nt__shell_get(nt__shell *shell, const nt__words *words);
+/* "FIELD=VALUE": gives a Device field of the current run another value, an array that of a .npy file, and shows it. */
+nt_status nt__shell_set(nt__shell *shell, const nt__words *words);
 
 /* ---- commands (shell_commands.c) -------------------------------------------------------------------------------- */
 
@@ -62,6 +75,9 @@ typedef enum nt__shell_words {
     NT__RUN_NAMES,
     NT__SPLIT_NAMES,
     NT__FLAG_NAMES,
+    NT__FIELD_NAMES,
+    NT__FIELDS_TO_SET,
+    NT__PREDICTION_FLAGS,
     NT__UNITS
 } nt__shell_words;
 

@@ -80,7 +80,44 @@ static nt_status save(nt__shell *shell, const nt__words *words) {
 static nt_status load(nt__shell *shell, const nt__words *words) {
     char *path = weights(shell, words);
     nt_status status = path ? nt_run_load(shell->current->run, path) : NT_OUT_OF_MEMORY;
+    if (status == NT_OK) shell->current->is_loaded = true;
     nt__free(path);
+    return status;
+}
+
+/* ---- predictions ------------------------------------------------------------------------------------------------ */
+
+/* A file of noise looks like results. */
+static nt_status check_has_learned(const nt__shell_run *run) {
+    if (nt_run_step(run->run) > 0 || run->is_loaded) return NT_OK;
+    return nt__fail(NT_INVALID, "run %s has only the parameters that it was drawn with: train it, or load some",
+                    run->name);
+}
+
+static nt_status read_prediction(const nt__arguments *arguments, nt__prediction *out) {
+    nt__command_options options;
+    nt_status status = nt__arguments_options(arguments, &options);
+    if (status == NT_OK) status = nt__arguments_fields(arguments, NULL, NULL);
+    if (status == NT_OK && arguments->files.count)
+        status = nt__fail(NT_INVALID, "predict takes flags, and '%s' is none: write --input=%s",
+                          arguments->files.items[0], arguments->files.items[0]);
+    if (status == NT_OK) status = nt__prediction_read(&options, out);
+    nt__command_options_free(&options);
+    return status;
+}
+
+static nt_status predict(nt__shell *shell, const nt__words *words) {
+    const nt__shell_run *run = shell->current;
+    nt__arguments arguments = {0};
+    nt__prediction prediction = {0};
+    nt__arena arena = {0};
+    nt_status status = nt__shell_arguments(NT__PREDICT_AGAIN, words, &arena, &arguments);
+    if (status == NT_OK) status = read_prediction(&arguments, &prediction);
+    if (status == NT_OK) status = check_has_learned(run);
+    if (status == NT_OK) status = nt__prediction_make(&prediction, run->experiment, run->run, &shell->terminal);
+    nt__prediction_free(&prediction);
+    nt__arguments_free(&arguments);
+    nt__arena_free(&arena);
     return status;
 }
 
@@ -135,46 +172,17 @@ static nt_status list_runs(nt__shell *shell, const nt__words *words) {
     return print_table(&table, 5);
 }
 
-static nt_status list_values(const nt__shell_run *run) {
-    nt__table table = {0};
-    nt__text value = {0};
-    add_cells(&table, 5, (const char *const[]){"field", "type", "value", "marker", "meaning"});
-    for (size_t i = 0; i < run->experiment->field_count; i++) {
-        const nt_field_info *field = &run->experiment->fields[i];
-        value.length = 0;
-        nt__field_print(field, run->fields, &value);
-        add_cells(&table, 5,
-                  (const char *const[]){field->name, nt__field_type_name(field->type), value.data ? value.data : "",
-                                        nt__marker_name(field->marker), field->doc});
-    }
-    table.cells.failed |= value.failed;
-    nt__text_free(&value);
-    return print_table(&table, 5);
-}
-
-/* Of the current run, else of the experiment. */
-static nt_status list_fields(nt__shell *shell, const nt__words *words) {
-    (void)words;
-    const nt_experiment *experiment;
-    if (shell->current) return list_values(shell->current);
-    nt_status status = nt__shell_choose(shell, shell->options.experiment, &experiment);
-    if (status != NT_OK) return status;
-    void *fields = nt__alloc(1, experiment->size + 1);
-    if (!fields) return NT_OUT_OF_MEMORY;
-    status = nt__set_start(experiment, shell->options.run.preset, fields);
-    if (status == NT_OK && !nt__print_experiment(experiment, fields, stdout)) status = NT_OUT_OF_MEMORY;
-    nt__free(fields);
-    return status;
-}
-
 /* ---- the process ------------------------------------------------------------------------------------------------ */
 
 static nt_status show_cache(nt__shell *shell, const nt__words *words) {
     (void)words;
     nt_cache_stats_t stats = nt_cache_stats();
     const nt_cache_report_t *report;
-    nt__terminal_line(&shell->terminal, "%" PRIu64 " compiled in %.2f s, %" PRIu64 " reused, %" PRIu64 " held",
-                      stats.misses, stats.compile_seconds, stats.hits, stats.entries);
+    nt__terminal_line(&shell->terminal,
+                      "%" PRIu64 " compiled in %.2f s, %" PRIu64 " from the cache on disk in %.2f s, %" PRIu64
+                      " reused, %" PRIu64 " held",
+                      stats.misses, stats.compile_seconds, stats.disk_hits, stats.load_seconds, stats.hits,
+                      stats.entries);
     for (size_t i = 0; (report = nt_cache_report(i)); i++)
         nt__terminal_line(&shell->terminal, "  %s of %s, %.2f s: %s", report->program, report->experiment,
                           report->seconds, report->moved);
@@ -217,8 +225,14 @@ static const nt__shell_verb commands[] = {
      true, train},
     {"validate", "", "metrics of the split val", NT__NO_WORDS, 0, 0, true, true, validate},
     {"evaluate", "[SPLIT]", "metrics of a split: test", NT__SPLIT_NAMES, 0, 1, true, true, evaluate},
+    {"predict", "--input=[FIELD=]FILE ... --out=FILE", "outputs of the model for arrays from files",
+     NT__PREDICTION_FLAGS, 1, SIZE_MAX, true, true, predict},
     {"drift", "", "what differs between the run and the code of now", NT__NO_WORDS, 0, 0, true, true, drift},
-    {"fields", "", "the run's fields and their values", NT__NO_WORDS, 0, 0, false, true, list_fields},
+    {"fields", "", "the run's fields and their values", NT__NO_WORDS, 0, 0, false, true, nt__shell_fields},
+    {"get", "FIELD", "one field's value; of a Device field as it is on the device", NT__FIELD_NAMES, 1, 1, true, true,
+     nt__shell_get},
+    {"set", "FIELD=VALUE", "another value for a Device field, which compiles nothing", NT__FIELDS_TO_SET, 1, 1, true,
+     true, nt__shell_set},
     {"save", "[FILE]", "write the parameters: to <run_dir>/parameters.safetensors", NT__NO_WORDS, 0, 1, true, true,
      save},
     {"load", "[FILE]", "read the parameters", NT__NO_WORDS, 0, 1, true, true, load},

@@ -30,13 +30,15 @@ void nt__shell_free(nt__shell *shell, nt__shell_run *run) {
 
 /* ---- making ----------------------------------------------------------------------------------------------------- */
 
-/* The line is gone when the run is used: its words are copied. */
-static nt_status read_words(nt__shell_run *run, const nt__shell *shell, const nt__words *words) {
-    char **copies = nt__arena_alloc(&run->arena, words->count + 1, sizeof *copies);
+nt_status nt__shell_arguments(nt__command_bit command, const nt__words *words, nt__arena *arena, nt__arguments *out) {
+    char **copies = nt__arena_alloc(arena, words->count + 1, sizeof *copies);
     for (size_t i = 0; copies && i < words->count; i++)
-        if (!(copies[i] = nt__arena_strdup(&run->arena, words->items[i]))) return NT_OUT_OF_MEMORY;
-    if (!copies) return NT_OUT_OF_MEMORY;
-    nt_status status = nt__arguments_read(NT__NEW, (int)words->count, copies, &run->arguments);
+        if (!(copies[i] = nt__arena_strdup(arena, words->items[i]))) return NT_OUT_OF_MEMORY;
+    return copies ? nt__arguments_read(command, (int)words->count, copies, out) : NT_OUT_OF_MEMORY;
+}
+
+static nt_status read_words(nt__shell_run *run, const nt__shell *shell, const nt__words *words) {
+    nt_status status = nt__shell_arguments(NT__NEW, words, &run->arena, &run->arguments);
     return status == NT_OK ? nt__arguments_inherit(&run->arguments, shell->arguments) : status;
 }
 
@@ -62,17 +64,17 @@ static nt_status choose_folder(nt__shell_run *run, const nt__shell *shell, nt_ru
     return options->run_dir ? NT_OK : NT_OUT_OF_MEMORY;
 }
 
-static nt_status set_fields(nt__shell_run *run) {
+static nt_status set_fields(nt__shell_run *run, const char *preset) {
     run->fields = nt__alloc(1, run->experiment->size + 1);
     if (!run->fields) return NT_OUT_OF_MEMORY;
-    run->experiment->set_defaults(run->fields);
-    return nt__arguments_fields(&run->arguments, run->experiment, run->fields);
+    nt_status status = nt__set_start(run->experiment, preset, run->fields);
+    return status == NT_OK ? nt__arguments_fields(&run->arguments, run->experiment, run->fields) : status;
 }
 
 static nt_status make_with(nt__shell_run *run, nt__shell *shell, nt__command_options *options) {
     nt_status status = nt__shell_choose(shell, options->experiment, &run->experiment);
     if (status == NT_OK) status = choose_folder(run, shell, &options->run);
-    if (status == NT_OK) status = set_fields(run);
+    if (status == NT_OK) status = set_fields(run, options->run.preset);
     if (status != NT_OK) return status;
     options->run.on_event = nt__terminal_event;
     options->run.event_context = &shell->terminal;

@@ -90,6 +90,37 @@ static void the_second_start_compiles_nothing_and_says_so(void **state) {
     e = nitro("evaluate", source, run_dir);
     assert_int_equal(e->code, 0);
     assert_has(e->err, "\n1 program from the cache on disk, 0 compiled\n");
+    e = nitro("evaluate", source, run_dir, "--quiet");
+    assert_int_equal(e->code, 0);
+    assert_string_equal(e->err, "");
+    assert_has(e->out, "test accuracy ");
+}
+
+static void damage_one(void) {
+    char path[2 * SCRATCH_PATH] = "";
+    DIR *folder = opendir(scratch("nitro-cache/programs"));
+    assert_non_null(folder);
+    for (struct dirent *entry; (entry = readdir(folder));)
+        if (strstr(entry->d_name, ".program"))
+            snprintf(path, sizeof path, "%s/%.255s", scratch("nitro-cache/programs"), entry->d_name);
+    closedir(folder);
+    assert_int_equal(truncate(path, 200), 0);
+}
+
+/* The counters of a process say where its programs came from. */
+static void the_counters_tell_the_disk(void **state) {
+    (void)state;
+    static char stats[MOST_OUTPUT];
+    char flag[2 * SCRATCH_PATH];
+    snprintf(flag, sizeof flag, "--stats=%s/stats.json", scratch_folder);
+    train(flag);
+    read_output("stats.json", stats);
+    assert_has(stats, "\"misses\": 3,", "\"disk_hits\": 0,", "\"disk_refused\": 0,", "\"entries\": 3,");
+    damage_one();
+    train(flag);
+    read_output("stats.json", stats);
+    assert_has(stats, "\"hits\": ", "\"misses\": 1,", "\"disk_hits\": 2,", "\"disk_refused\": 1,", "\"entries\": 3,",
+               "\"compile_seconds\": ", "\"reports\": [");
 }
 
 static void what_moved_is_told_from_start_to_start(void **state) {
@@ -137,17 +168,6 @@ static void what_is_kept_is_listed_and_counted(void **state) {
     assert_int_equal(e->code, 0);
     assert_has(e->out, "nitro-cache/programs\n", "  programs  3\n", "  limit     2.0 GiB\n", "  in use    yes\n",
                "  engine    its programs can be kept\n");
-}
-
-static void damage_one(void) {
-    char path[2 * SCRATCH_PATH] = "";
-    DIR *folder = opendir(scratch("nitro-cache/programs"));
-    assert_non_null(folder);
-    for (struct dirent *entry; (entry = readdir(folder));)
-        if (strstr(entry->d_name, ".program"))
-            snprintf(path, sizeof path, "%s/%.255s", scratch("nitro-cache/programs"), entry->d_name);
-    closedir(folder);
-    assert_int_equal(truncate(path, 200), 0);
 }
 
 static void a_damaged_program_is_listed_and_replaced(void **state) {
@@ -223,6 +243,7 @@ static void wrong_words_are_refused(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(the_second_start_compiles_nothing_and_says_so, empty_cache),
+        cmocka_unit_test_setup(the_counters_tell_the_disk, empty_cache),
         cmocka_unit_test_setup(what_moved_is_told_from_start_to_start, empty_cache),
         cmocka_unit_test_setup(compile_options_are_flags, empty_cache),
         cmocka_unit_test_setup(what_is_kept_is_listed_and_counted, empty_cache),

@@ -225,7 +225,8 @@ static void edits_in_one_process(void **state) {
     assert_string_equal(ask(&s, "drift"), loaded_line "nothing differs\n");
     assert_has(ask(&s, "new same"), "run same is a new Edited\n");
     assert_has_not(ask(&s, "train 1 epoch"), "compiled");
-    assert_has(ask(&s, "cache"), "5 compiled in # s, 4 reused, 5 held\n  gradient of Edited, # s: first program");
+    assert_has(ask(&s, "cache"), "5 compiled in # s, 0 from the cache on disk in # s, 4 reused, 5 held\n  gradient of "
+                                 "Edited, # s: first program");
 
     /* Back to the first content. */
     put_text("helper.c", helper_source);
@@ -364,6 +365,64 @@ static void wrong_commands_are_explained(void **state) {
     assert_int_equal(finish(&s), 1); /* a command failed */
 }
 
+/* Device fields of a live run, presets, predictions: the whole of what is printed. */
+static void fields_presets_and_predictions(void **state) {
+    (void)state;
+    static char first[1 << 14];
+    snprintf(first, sizeof first, "%s", main_source);
+    put_edited("main.c", first, "FIELD(int, batch, 8, \"\")",
+               "FIELD(int, batch, 8, \"\") DEVICE(float, scale, 1, \"of the loss\")");
+    static char second[MOST_OUTPUT];
+    read_output("main.c", second);
+    put_edited("main.c", second, "return nt_cross_entropy(logits, nt_field(batch, \"label\"));",
+               "return nt_mul(nt_cross_entropy(logits, nt_field(batch, \"label\")), e->scale);");
+    read_output("main.c", second);
+    put_edited("main.c", second, "NT_DEFINE(Edited, LIST,",
+               "static void wide(Edited *e) { e->hidden = 5; e->scale = 0.5f; }\n"
+               "NT_DEFINE(Edited, LIST, .presets = NT_PRESETS(Edited, {\"wide\", \"\", wide}),");
+    shell s = start_with(usual_words);
+    assert_string_equal(ask(&s, "set scale=2"), "nitro: set needs a run, and there is none; new makes one\n");
+    assert_has(ask(&s, "new --preset=wide --batch=4"), "run 1 is a new Edited\n");
+    assert_string_equal(ask(&s, "fields"), "  field   type   value  marker      meaning\n"
+                                           "  hidden  int    5      GraphConst  units\n"
+                                           "  batch   int    4      Host\n"
+                                           "  scale   float  0.5    Device      of the loss\n");
+    assert_string_equal(ask(&s, "set scale=0.25"), "scale = 0.25\n");
+    assert_string_equal(ask(&s, "get scale"), "scale = 0.25\n");
+    assert_has(ask(&s, "fields"), "scale   float  0.25   Device");
+    assert_string_equal(ask(&s, "get hidden"), "hidden = 5\n");
+    assert_string_equal(ask(&s, "get nosuch"),
+                        "nitro: nt_get_device: Edited has no field 'nosuch'; it has: hidden, batch, scale\n");
+    assert_string_equal(ask(&s, "set batch=2"),
+                        "nitro: nt_set_device: field batch of Edited is Host: no program sees it, so a live run has "
+                        "nothing to set. Make a new run with another value\n");
+    assert_has(ask(&s, "set hidden=2"), "nitro: nt_set_device: field hidden of Edited is GraphConst",
+               "Make a new run, which uses again every program");
+    assert_has(ask(&s, "set scale=x"), "nitro: scale (float): 'x' is no");
+    assert_string_equal(ask(&s, "set scale"),
+                        "nitro: 'scale' sets nothing: write set FIELD=VALUE, of an array set FIELD=FILE.npy\n");
+    assert_string_equal(ask(&s, "set"), "nitro: set is written: set FIELD=VALUE\n");
+    assert_has(ask(&s, "new --preset=narrow"), "nitro: experiment Edited has no preset 'narrow'; it has: wide");
+
+    static const char points[] = "import sys; sys.path.insert(0, sys.argv[1]); import numpy\n"
+                                 "numpy.save('x.npy', numpy.ones((5, 3), 'float32'))\n";
+    assert_int_equal(run_words((const char *const[]){"python3", "-c", points, getenv("NT_PYTHONPATH"), NULL})->code, 0);
+    assert_string_equal(ask(&s, "predict --input=x.npy --out=y.npy"),
+                        "nitro: run 1 has only the parameters that it was drawn with: train it, or load some\n");
+    ask(&s, "train 1 epoch");
+    assert_string_equal(ask(&s, "predict --input=x.npy --out=y.npy"), "predictions f32[5,2] in y.npy\n");
+    assert_has(ask(&s, "predict --input=x.npy"), "nitro: no --out was given");
+    assert_has(ask(&s, "predict --out=y.npy"), "nitro: no array was given");
+    assert_string_equal(ask(&s, "predict x.npy"), "nitro: predict takes flags, and 'x.npy' is none: write "
+                                                  "--input=x.npy\n");
+    assert_string_equal(ask(&s, "predict --inptu=x.npy"), "nitro: there is no flag --inptu (did you mean --input?)\n");
+    assert_int_equal(finish(&s), 1);
+    assert_int_equal(access(scratch("y.npy"), F_OK), 0);
+    const ended *e = nitro("shell", "main.c", "helper.c", "--preset=narrow");
+    assert_int_equal(e->code, 2);
+    assert_has(e->err, "has no preset 'narrow'");
+}
+
 static void wrong_use_ends_before_the_prompt(void **state) {
     (void)state;
     const ended *e = nitro("shell");
@@ -433,6 +492,9 @@ static void a_terminal_has_a_prompt_and_watches(void **state) {
     send_text(&s, edits ? "new --hid\t7\n" : "new --hidden=7\n");
     read_until(&s, "run 1 is a new Edited");
     read_until(&s, "nitro> ");
+    send_text(&s, edits ? "ge\thid\t\n" : "get hidden\n");
+    read_until(&s, "hidden = 7");
+    read_until(&s, "nitro> ");
     /* A line is given up, and the prompt comes back. */
     send_text(&s, "train 100\x03");
     read_until(&s, "nitro> ");
@@ -470,6 +532,7 @@ int main(void) {
         cmocka_unit_test_setup(broken_files_leave_the_old_code, start_afresh),
         cmocka_unit_test_setup(other_fields_and_experiments, start_afresh),
         cmocka_unit_test_setup(wrong_commands_are_explained, start_afresh),
+        cmocka_unit_test_setup(fields_presets_and_predictions, start_afresh),
         cmocka_unit_test_setup(wrong_use_ends_before_the_prompt, start_afresh),
         cmocka_unit_test_setup(an_interrupt_ends_the_command_only, start_afresh),
         cmocka_unit_test_setup(a_terminal_has_a_prompt_and_watches, start_afresh),
