@@ -11,6 +11,10 @@ test: ## build with gcc, with sanitizers and with clang, and run all tests
 	@scripts/setup test
 	@scripts/test
 
+test-long: ## the same, with every plugin under the sanitizers too
+	@scripts/setup test
+	@scripts/test --long
+
 check: ## formatting, clang-tidy and cppcheck, then the tests
 	@scripts/setup check
 	@scripts/check
@@ -33,9 +37,9 @@ uninstall: ## delete what the last `make install` from this folder installed
 	ninja -C build uninstall
 
 clean: ## delete what was built; the plugins stay
-	rm -rf build build-asan build-clang build-fuzz
+	rm -rf build build-asan build-clang build-fuzz build-long
 
 help: ## list these targets
-	@sed -n 's/^\([a-z]*\):[^#]*## /\1\t/p' Makefile | expand -t 10
+	@sed -n 's/^\([a-z-]*\):[^#]*## /\1\t/p' Makefile | expand -t 10
 
-.PHONY: build run test check fuzz setup install uninstall clean help
+.PHONY: build run test test-long check fuzz setup install uninstall clean help
