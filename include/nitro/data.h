@@ -1,4 +1,4 @@
-/* Data: named splits of named arrays, and what metrics see of them.
+/* Data: named splits, each filled with named arrays or by a source that reads batches.
  */
 #ifndef NITRO_DATA_H
 #define NITRO_DATA_H
@@ -82,32 +82,5 @@ typedef struct nt_source {
 } nt_source;
 /* Fills a split from a source instead of arrays. The source passes to the data, also when the call fails. */
 nt_status nt_split_source(nt_data *data, const char *split, nt_source source);
-
-/* ---- metrics on the host ---------------------------------------------------------------------------------------- */
-
-/* The rows of a batch on the host, padding cut off. */
-typedef struct nt_host_batch nt_host_batch;
-/* A field of the batch, also one that no traced hook reads. When there is none the hook gets zeros, one for each row,
- * and after it the evaluation fails with the name and the fields there are. It is valid until the hook returns; it may
- * be a part of the split's own array, so its memory need not be aligned to 64 bytes. */
-const nt_array *nt_host_field(const nt_host_batch *batch, const char *field);
-
-/* What a metrics hook adds to, once for each batch. Each value says how it is combined over the batches. Every batch
- * sets the same names, each once and combined the same way; anything else is an error that names the metric and the
- * batch. A nan stays a nan. A mean with a total count of 0 is nan. */
-typedef struct nt_metrics nt_metrics;
-void nt_metric_mean(nt_metrics *metrics, const char *name, double sum, double count); /* sum of sums / sum of counts */
-void nt_metric_sum(nt_metrics *metrics, const char *name, double value);
-void nt_metric_max(nt_metrics *metrics, const char *name, double value);
-void nt_metric_min(nt_metrics *metrics, const char *name, double value);
-
-/* The mean over samples of: is the largest of the scores [n, classes] at the label [n]? Ties go to the first, a row
- * with a nan is never right. Other shapes or types are an error of the evaluation. */
-void nt_metric_accuracy(nt_metrics *metrics, const char *name, const nt_array *scores, const nt_array *labels);
-
-/* How many rows of scores [n, classes] have their largest value at the label. Scores of any floating type, labels [n]
- * of any integer type. Of equal largest values the first counts. A row with a nan is never right, nor is one whose
- * label is not a class. -1 with a message when the types or shapes do not fit. */
-int64_t nt_count_correct(const nt_array *scores, const nt_array *labels);
 
 #endif

@@ -1,14 +1,42 @@
-/* Metrics computed on the device: what the traced hooks device_metrics and train_metrics report. Metrics of host hooks
- * are in nitro/data.h.
- *
- * A value is a scalar tensor of any type, or a C number. Each name once in a trace. They never change a gradient: only
- * the loss is differentiated.
+/* Metrics: what the hooks report, on host arrays (metrics, host_train_metrics) or traced (device_metrics,
+ * train_metrics). A pass over a split combines the values of its batches.
  */
 #ifndef NITRO_METRICS_H
 #define NITRO_METRICS_H
 
 #include "nitro/tensor.h"
 
+/* ---- metrics on the host ---------------------------------------------------------------------------------------- */
+
+/* The rows of a batch on the host, padding cut off. */
+typedef struct nt_host_batch nt_host_batch;
+/* A field of the batch, also one that no traced hook reads. When there is none the hook gets zeros, one for each row,
+ * and after it the evaluation fails with the name and the fields there are. It is valid until the hook returns; it may
+ * be a part of the split's own array, so its memory need not be aligned to 64 bytes. */
+const nt_array *nt_host_field(const nt_host_batch *batch, const char *field);
+
+/* What a metrics hook adds to, once for each batch. Each value says how it is combined over the batches. Every batch
+ * sets the same names, each once and combined the same way; anything else is an error that names the metric and the
+ * batch. A nan stays a nan. A mean with a total count of 0 is nan. */
+typedef struct nt_metrics nt_metrics;
+void nt_metric_mean(nt_metrics *metrics, const char *name, double sum, double count); /* sum of sums / sum of counts */
+void nt_metric_sum(nt_metrics *metrics, const char *name, double value);
+void nt_metric_max(nt_metrics *metrics, const char *name, double value);
+void nt_metric_min(nt_metrics *metrics, const char *name, double value);
+
+/* The mean over samples of: is the largest of the scores [n, classes] at the label [n]? Ties go to the first, a row
+ * with a nan is never right. Other shapes or types are an error of the evaluation. */
+void nt_metric_accuracy(nt_metrics *metrics, const char *name, const nt_array *scores, const nt_array *labels);
+
+/* How many rows of scores [n, classes] have their largest value at the label. Scores of any floating type, labels [n]
+ * of any integer type. Of equal largest values the first counts. A row with a nan is never right, nor is one whose
+ * label is not a class. -1 with a message when the types or shapes do not fit. */
+int64_t nt_count_correct(const nt_array *scores, const nt_array *labels);
+
+/* ---- metrics on the device: traced ------------------------------------------------------------------------------ */
+
+/* What a traced hook reports to. A value is a scalar tensor of any type, or a C number. Each name once in a trace. They
+ * never change a gradient: only the loss is differentiated. */
 typedef struct nt_device_metrics nt_device_metrics;
 
 /* How the values of the batches of a pass become one. */

@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 
 #include "nitro/data.h"
+#include "nitro/metrics.h"
 #include "xla/xla.h"
 
 /* ---- splits (splits.c) ------------------------------------------------------------------------------------------ */
