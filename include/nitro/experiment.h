@@ -218,8 +218,8 @@ nt_status nt_experiment_print(const nt_experiment *experiment, const void *field
         void (*host_train_metrics)(const E *e, nt_metrics *metrics, const nt_array *outputs,                       \
                                    const nt_host_batch *batch);                                                    \
         void (*train_metrics)(const E##_view *e, nt_device_metrics *metrics, nt_tensor outputs, nt_batch *batch);  \
-        double (*learning_rate)(const E *e); /* 1e-3 */                                                            \
-        nt_rule (*optimizer)(const E *e);    /* nt_radam() */                                                      \
+        double (*learning_rate)(const E *e); /* the base rate of all groups: 1e-3 */                               \
+        nt_rule (*optimizer)(const E *e);    /* the rule of all groups: nt_radam() */                              \
         /* The group of a parameter: a flat buffer of one element type. NULL: "default". */                        \
         const char *(*param_group)(const E *e, const char *path);                                                  \
         /* A group's rate is the base rate times this: 1. With 0 it is not trained. */                             \

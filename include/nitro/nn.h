@@ -18,8 +18,8 @@ nt_tensor nt_field_at(nt_batch *batch, const char *name, nt_site site);
 /* ---- initial values --------------------------------------------------------------------------------------------- */
 
 /* How a parameter starts. Drawn on the host by threefry2x32 from the run's seed and the parameter's path, so a new
- * parameter changes no other one. The zero value is "not given": what the layer says, zeros for
- * nt_parameter. */
+ * parameter changes no other one. The zero value is "not given": what the layer says,
+ * zeros for nt_parameter. */
 typedef struct nt_init {
     enum { NT_INIT_DEFAULT, NT_INIT_CONSTANT, NT_INIT_UNIFORM, NT_INIT_NORMAL, NT_INIT_TRUNCATED_NORMAL } kind;
     enum { NT_SCALE_ABSOLUTE, NT_SCALE_GLOROT, NT_SCALE_HE, NT_SCALE_LECUN } scale;

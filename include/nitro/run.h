@@ -55,11 +55,11 @@ typedef void (*nt_event_function)(const nt_event *event, void *context);
  * anything), else the default. */
 typedef struct nt_run_options {
     const char *run_dir;     /* "runs/<Experiment>"; NULL is not given. One run at a time may log in a folder */
-    nt_maybe_int seed;       /* 42 */
-    nt_maybe_int max_epochs; /* 1 */
+    nt_maybe_int seed;       /* of initial values and the order of samples, 0 or more: 42 */
+    nt_maybe_int max_epochs; /* passes over the training data: 1 */
     nt_maybe_int max_steps;  /* stop after that many steps; no limit */
-    nt_maybe_int accum;      /* micro-batches in a step: 1 */
-    nt_maybe_double gradient_clip_norm; /* 0 or below: no clipping */
+    nt_maybe_int accum;      /* micro-batches in a step: 1. Divides the batches of an epoch, else an error */
+    nt_maybe_double gradient_clip_norm; /* largest norm of all gradients together; 0 or below: no clipping */
     nt_maybe_double learning_rate;      /* the learning_rate hook, else 1e-3 */
     const char *preset;                 /* the preset that the fields are from: shown and logged. With fields NULL it
                                            sets them */
@@ -86,9 +86,9 @@ typedef struct nt_run_options {
  * draws their initial values. Compiles nothing; a program is compiled when it is first used. `fields` is a struct of
  * the experiment (E_defaults() with changes), copied; NULL stands for the preset, else the defaults. Strings in it, and
  * what pointers in Host fields point at, must outlive the run; of arrays in DEVICE fields the run keeps references. An
- * array that derive puts into a DEVICE field passes to the run. With no_data
- * build_data and derive are not called, and what needs the layout of a batch waits for the first prediction: the
- * traces, the parameters, and whether a file that was loaded fits them. */
+ * array that derive puts into a DEVICE field passes to the run. With no_data build_data and derive are not called, and
+ * what needs the layout of a batch waits for the first prediction: the traces, the parameters, and whether a file that
+ * was loaded fits them. *out is NULL when the call fails. */
 nt_status nt_run_new(const nt_experiment *experiment, const void *fields, const nt_run_options *options, nt_run **out);
 void nt_run_free(nt_run *run);
 /* Frees the compiled programs and closes the engine's client, once all runs are freed; an error says what is still
