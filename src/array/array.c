@@ -52,7 +52,7 @@ static void *element_at(const nt_array *array, int64_t index) {
     size_t size = nt_dtype_size(array->dtype);
     if (index >= 0 && (uint64_t)index < array->bytes / size) return (char *)array->data + (size_t)index * size;
     char text[NT__TYPE_TEXT];
-    nt__type type = {array->dtype, array->shape};
+    nt__type type = nt__array_type(array);
     nt__fail(NT_INVALID, "element %" PRId64 " of an array %s: it has the elements 0 to %" PRId64, index,
              nt__type_text(type, text), (int64_t)(array->bytes / size) - 1);
     return NULL;

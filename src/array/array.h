@@ -20,6 +20,9 @@ const char *nt__type_text(nt__type type, char out[NT__TYPE_TEXT]);
 /* "[128,784]" */
 const char *nt__shape_text(nt_shape shape, char out[NT__TYPE_TEXT]);
 bool nt__type_equal(nt__type a, nt__type b);
+nt__type nt__array_type(const nt_array *array);
+/* Type and shape of one of the rows along axis 0, which there must be. */
+nt__type nt__row_type(nt__type type);
 /* Bytes of an array of this type; false when the shape is invalid or the number does not fit. */
 bool nt__type_bytes(nt__type type, size_t *bytes);
 

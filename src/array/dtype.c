@@ -201,6 +201,16 @@ const char *nt__type_text(nt__type type, char out[NT__TYPE_TEXT]) {
     return out;
 }
 
+nt__type nt__array_type(const nt_array *array) {
+    return (nt__type){array->dtype, array->shape};
+}
+
+nt__type nt__row_type(nt__type type) {
+    nt__type row = {type.dtype, {.rank = type.shape.rank - 1}};
+    memcpy(row.shape.dims, type.shape.dims + 1, (size_t)row.shape.rank * sizeof *row.shape.dims);
+    return row;
+}
+
 bool nt__type_equal(nt__type a, nt__type b) {
     return a.dtype == b.dtype && nt_shape_equal(a.shape, b.shape);
 }

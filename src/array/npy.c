@@ -271,7 +271,7 @@ nt_array *nt_npy_read(const char *path) {
 /* ---- writing ---------------------------------------------------------------------------------------------------- */
 
 nt_status nt__npy_check(const char *path, const nt_array *array) {
-    nt__type type = {array->dtype, array->shape};
+    nt__type type = nt__array_type(array);
     char text[NT__TYPE_TEXT];
     size_t bytes;
     nt__type_text(type, text);

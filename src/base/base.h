@@ -27,6 +27,19 @@ bool nt__given(const void *argument, const char *call, const char *name);
 /* Sends a line to the notice function. */
 void nt__notice(const char *format, ...) NT__PRINTF(1, 2);
 
+enum { NT__MESSAGE = 4096 };
+
+/* A failure that is kept, to be raised after other calls or on another thread. All zeros: none yet. The text has a
+ * place of its own, so that keeping it cannot fail. */
+typedef struct nt__kept_error {
+    nt_status status;
+    char message[NT__MESSAGE];
+} nt__kept_error;
+/* Keeps `status` with the thread's message, unless it is NT_OK or an error is kept already. Returns `status`. */
+nt_status nt__error_keep(nt__kept_error *kept, nt_status status);
+/* Makes the kept error the thread's; NT_OK when none is kept. */
+nt_status nt__error_raise(const nt__kept_error *kept);
+
 /* ---- memory ----------------------------------------------------------------------------------------------------- */
 
 /* Every allocation of the library comes from here; each can fail, sets the message itself and returns NULL. Memory is
@@ -77,6 +90,8 @@ void nt__text_addv(nt__text *text, const char *format, va_list arguments) NT__PR
 void nt__text_put(nt__text *text, const char *bytes, size_t length);
 void nt__text_free(nt__text *text);
 
+/* Whether a name has this ending, and something before it. */
+bool nt__ends_in(const char *name, const char *ending);
 /* Whether the bytes are well-formed UTF-8. */
 bool nt__is_utf8(const char *bytes, size_t length);
 /* Puts '?' in place of control characters other than newline and tab, and of bytes that are not UTF-8: a terminal would
@@ -111,6 +126,8 @@ typedef struct nt__piece {
     size_t length;
 } nt__piece;
 nt_status nt__write_file_pieces(const char *path, const nt__piece *pieces, size_t count);
+/* Writes all of it to an open file, where the system takes it in parts too. False with errno: some is not there. */
+bool nt__write_all(int file, const void *bytes, size_t length);
 bool nt__is_folder(const char *path);
 /* What a person can do about an error of the system when a file was to be written, "; free space ..."; "" when there is
  * nothing to say. */

@@ -96,12 +96,13 @@ static char *name_beside(const char *path) {
     return nt__sprintf("%s.%ld-%u-%ld.tmp", path, (long)getpid(), atomic_fetch_add(&counter, 1), now.tv_nsec);
 }
 
-static bool write_all(int file, const char *bytes, size_t length) {
+bool nt__write_all(int file, const void *bytes, size_t length) {
+    const char *at = bytes;
     while (length > 0) {
-        ssize_t put = write(file, bytes, length);
+        ssize_t put = write(file, at, length);
         if (put < 0 && errno == EINTR) continue;
         if (put < 0) return false;
-        bytes += put;
+        at += put;
         length -= (size_t)put;
     }
     return true;
@@ -110,7 +111,7 @@ static bool write_all(int file, const char *bytes, size_t length) {
 /* Fills, syncs and closes `file`; closes it also when something fails. Devices and pipes cannot be synced. */
 static bool fill_file(int file, const nt__piece *pieces, size_t count, bool syncs) {
     bool good = true;
-    for (size_t i = 0; good && i < count; i++) good = write_all(file, pieces[i].data, pieces[i].length);
+    for (size_t i = 0; good && i < count; i++) good = nt__write_all(file, pieces[i].data, pieces[i].length);
     good = good && (!syncs || fsync(file) == 0);
     int error = errno;
     bool closed = close(file) == 0;

@@ -7,10 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MESSAGE_SIZE = 4096 };
-
 /* Of a fixed size, so that reporting that memory is short allocates nothing. */
-static _Thread_local char message[MESSAGE_SIZE];
+static _Thread_local char message[NT__MESSAGE];
 static _Thread_local nt_status newest;
 
 /* Ends text that fills out[size] in "...", cut between two UTF-8 characters. */
@@ -32,7 +30,7 @@ static NT__PRINTF(3, 0) void format_cut(char *out, size_t size, const char *form
 
 /* The text is built aside first: an argument may be the present message. */
 static NT__PRINTF(2, 0) nt_status set_message(nt_status status, const char *format, va_list arguments) {
-    char text[MESSAGE_SIZE];
+    char text[NT__MESSAGE];
     format_cut(text, sizeof text, format, arguments);
     memcpy(message, text, strlen(text) + 1);
     newest = status;
@@ -61,7 +59,7 @@ void nt__fail_nothing(void) {
 }
 
 nt_status nt__fail_in(nt_status status, const char *format, ...) {
-    char where[MESSAGE_SIZE];
+    char where[NT__MESSAGE];
     va_list arguments;
     va_start(arguments, format);
     format_cut(where, sizeof where, format, arguments);
@@ -97,6 +95,19 @@ const char *nt_status_name(nt_status status) {
     return index < sizeof names / sizeof *names ? names[index] : "unknown status";
 }
 
+/* ---- kept for later --------------------------------------------------------------------------------------------- */
+
+nt_status nt__error_keep(nt__kept_error *kept, nt_status status) {
+    if (status == NT_OK || kept->status != NT_OK) return status;
+    kept->status = status;
+    memcpy(kept->message, message, sizeof message);
+    return status;
+}
+
+nt_status nt__error_raise(const nt__kept_error *kept) {
+    return kept->status == NT_OK ? NT_OK : nt__fail(kept->status, "%s", kept->message);
+}
+
 /* ---- notices ---------------------------------------------------------------------------------------------------- */
 
 static void notice_to_standard_error(const char *line, void *context) {
@@ -128,7 +139,7 @@ void nt__notice(const char *format, ...) {
     pthread_mutex_unlock(&notice.lock);
     if (!function) return;
 
-    char line[MESSAGE_SIZE];
+    char line[NT__MESSAGE];
     va_list arguments;
     va_start(arguments, format);
     format_cut(line, sizeof line, format, arguments);

@@ -116,6 +116,13 @@ double nt__plain_nan(double number) {
     return isnan(number) ? (double)NAN : number;
 }
 
+/* ---- names ------------------------------------------------------------------------------------------------------ */
+
+bool nt__ends_in(const char *name, const char *ending) {
+    size_t length = strlen(name), tail = strlen(ending);
+    return length > tail && strcmp(name + length - tail, ending) == 0;
+}
+
 /* ---- UTF-8 ------------------------------------------------------------------------------------------------------ */
 
 /* Table 3-7 of the Unicode standard: the first byte, the second byte, the number of bytes; later bytes are 80 to BF. */

@@ -114,8 +114,7 @@ void nt__arguments_free(nt__arguments *arguments) {
 /* ---- files ------------------------------------------------------------------------------------------------------ */
 
 static bool is_source_name(const char *name) {
-    size_t length = strlen(name);
-    return length > 2 && strcmp(name + length - 2, ".c") == 0;
+    return nt__ends_in(name, ".c");
 }
 
 /* A file behind a flag that takes no value was sorted as its value. */

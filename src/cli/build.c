@@ -8,11 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "cli/compiler.h"
 #include "cli/objects.h"
+#include "cli/watch.h"
 #include "experiment/experiment.h"
 
 /* Everything about one build. Words and paths live in the arena. */
@@ -228,14 +228,10 @@ static nt_status collect_sources(build *b, const char *workshop, nt__words *file
     return files->failed ? NT_OUT_OF_MEMORY : status;
 }
 
-static bool is_before(struct timespec a, struct timespec b) {
-    return a.tv_sec < b.tv_sec || (a.tv_sec == b.tv_sec && a.tv_nsec < b.tv_nsec);
-}
-
 static bool any_changed_since(const nt__words *files, struct timespec start) {
     struct stat info;
     for (size_t i = 0; i < files->count; i++)
-        if (stat(files->items[i], &info) != 0 || !is_before(info.st_ctim, start)) return true;
+        if (stat(files->items[i], &info) != 0 || !nt__is_before(info.st_ctim, start)) return true;
     return false;
 }
 
@@ -251,14 +247,12 @@ static nt_status compile_once(build *b, const char *workshop, nt__words *files, 
 enum { MOST_COMPILES = 5 };
 
 /* A file that is saved while it is compiled could give an object of the old content the name of the new one. So when
- * one changed since the compile began, it is compiled again, until the contents before and after are the same. The
- * coarse clock is the one that stamps files. */
+ * one changed since the compile began, it is compiled again, until the contents before and after are the same. */
 static nt_status compile_until_still(build *b, const char *workshop, nt__words *files, char **path) {
     char *before = NULL;
     nt_status status = NT_OK;
     for (int turn = 0; turn < MOST_COMPILES && status == NT_OK; turn++) {
-        struct timespec start;
-        clock_gettime(CLOCK_REALTIME_COARSE, &start);
+        struct timespec start = nt__watch_now();
         nt__words_free(files);
         nt__free(before);
         before = *path;

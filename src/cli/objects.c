@@ -211,9 +211,8 @@ void nt__folder_remove(const char *path) {
  * one of another machine that shares the folder. */
 static time_t time_kept(const char *path) {
     const char *name = strrchr(path, '/') + 1;
-    size_t length = strlen(name);
     bool is_workshop = strncmp(name, "build-", 6) == 0;
-    bool is_unfinished = is_workshop || (length > 4 && strcmp(name + length - 4, ".tmp") == 0);
+    bool is_unfinished = is_workshop || nt__ends_in(name, ".tmp");
     long process = 0;
     if (!is_unfinished) return UNUSED_KEPT;
     bool has_process = sscanf(name, is_workshop ? "build-%ld-" : "%*[^.].%*[^.].%ld-", &process) == 1 && process > 0;

@@ -9,17 +9,12 @@
 
 /* ---- names of files --------------------------------------------------------------------------------------------- */
 
-static bool ends_in(const char *name, const char *ending) {
-    size_t length = strlen(name), part = strlen(ending);
-    return length > part && strcmp(name + length - part, ending) == 0;
-}
-
 static bool is_npy(const char *path) {
-    return ends_in(path, ".npy");
+    return nt__ends_in(path, ".npy");
 }
 
 static bool is_safetensors(const char *path) {
-    return ends_in(path, ".safetensors");
+    return nt__ends_in(path, ".safetensors");
 }
 
 /* Before anything is compiled or read. */
@@ -113,7 +108,7 @@ static nt_status read_inputs(const nt__words *values, nt__prediction *p) {
 
 static nt_status write_outputs(const nt__prediction *p, const nt_experiment *experiment, const nt_array *outputs) {
     if (is_npy(p->out)) return nt_npy_write(p->out, outputs);
-    const nt__named_array named = {"outputs", {outputs->dtype, outputs->shape}, outputs->data};
+    const nt__named_array named = {"outputs", nt__array_type(outputs), outputs->data};
     const char *const metadata[][2] = {{"experiment", experiment->name}};
     return nt__safetensors_write(p->out, &named, 1, metadata, 1);
 }

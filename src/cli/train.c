@@ -50,11 +50,10 @@ static nt_status save(nt__session *session) {
 /* A full disk or short memory leaves good parameters: they are saved if that can be done, and the first failure is
  * told. */
 static nt__exit_code save_after_failure(nt__session *session, nt_status status, int64_t step) {
-    char *reason = nt__strdup(nt_error_message());
+    nt__kept_error reason = {0};
+    nt__error_keep(&reason, status);
     if (step > 0) save(session);
-    if (reason) nt__fail(status, "%s", reason);
-    nt__free(reason);
-    return nt__session_fail(session, status);
+    return nt__session_fail(session, nt__error_raise(&reason));
 }
 
 /* What an interrupted run has reached is kept like that of a complete one, and before anything else can fail. A run

@@ -8,11 +8,12 @@
 
 struct timespec nt__watch_now(void) {
     struct timespec now;
+    /* The coarse clock is the one that stamps files. */
     clock_gettime(CLOCK_REALTIME_COARSE, &now);
     return now;
 }
 
-static bool is_before(struct timespec a, struct timespec b) {
+bool nt__is_before(struct timespec a, struct timespec b) {
     return a.tv_sec < b.tv_sec || (a.tv_sec == b.tv_sec && a.tv_nsec < b.tv_nsec);
 }
 
@@ -32,7 +33,7 @@ nt_status nt__watch_take(nt__watch *watch, const nt__words *files, struct timesp
             return NT_OUT_OF_MEMORY;
         }
         new.files[i] = look(path);
-        if (!is_before(new.files[i].changed, since)) new.files[i].inode = 0;
+        if (!nt__is_before(new.files[i].changed, since)) new.files[i].inode = 0;
     }
     if (!new.files) return NT_OUT_OF_MEMORY;
     nt__watch_free(watch);

@@ -22,6 +22,7 @@ typedef struct nt__watch {
 
 /* The time that files are stamped with now: for nt__watch_take. */
 struct timespec nt__watch_now(void);
+bool nt__is_before(struct timespec a, struct timespec b);
 /* Takes the place of what was watched before. A file that changed after `since`, when its content was read, counts as
  * changed. After a failure (short memory) the former list is kept. */
 nt_status nt__watch_take(nt__watch *watch, const nt__words *files, struct timespec since);

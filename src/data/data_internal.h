@@ -1,25 +1,10 @@
-/* What the files of this folder share: errors kept for later, the rows of a batch, the making of host batches.
+/* What the files of this folder share: the rows of a batch, the making of host batches, a pass, the calls of a source.
  * Not here: anything another folder may see; that is data.h.
  */
 #ifndef NT_DATA_DATA_INTERNAL_H
 #define NT_DATA_DATA_INTERNAL_H
 
 #include "data/data.h"
-
-/* ---- errors kept for later (error.c) ---------------------------------------------------------------------------- */
-
-enum { NT__KEPT_MESSAGE = 4096 };
-
-/* The first error of something that goes on being called. All zeros: none yet. The text has a place of its own, so that
- * keeping it cannot fail, and it can be carried from one thread to another. */
-typedef struct nt__kept_error {
-    nt_status status;
-    char message[NT__KEPT_MESSAGE];
-} nt__kept_error;
-/* Keeps `status` with the thread's message, unless it is NT_OK or an error is kept already. Returns `status`. */
-nt_status nt__error_keep(nt__kept_error *kept, nt_status status);
-/* Makes the kept error the thread's; NT_OK when none is kept. */
-nt_status nt__error_raise(const nt__kept_error *kept);
 
 /* ---- the rows of a batch (splits.c) ----------------------------------------------------------------------------- */
 

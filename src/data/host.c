@@ -172,8 +172,7 @@ static bool check_count(const nt_array *scores, const nt_array *labels) {
     nt__fail(NT_INVALID,
              "nt_count_correct: scores %s and labels %s: scores must be [n, classes] of a floating type, labels [n] of "
              "an integer type",
-             nt__type_text((nt__type){scores->dtype, scores->shape}, scores_text),
-             nt__type_text((nt__type){labels->dtype, labels->shape}, labels_text));
+             nt__type_text(nt__array_type(scores), scores_text), nt__type_text(nt__array_type(labels), labels_text));
     return false;
 }
 

@@ -147,7 +147,7 @@ static nt_status check_came(const nt__split_field *field, const nt_array *came, 
     nt__type wanted = nt__field_type(field, rows);
     nt__type_text(wanted, wanted_text);
     if (!came) return nt__fail(NT_INVALID, "field '%s' is missing (NULL), it must be %s", field->name, wanted_text);
-    nt__type type = {came->dtype, came->shape};
+    nt__type type = nt__array_type(came);
     if (nt__type_equal(type, wanted)) return NT_OK;
     return nt__fail(NT_INVALID, "field '%s' came as %s, it must be %s", field->name, nt__type_text(type, came_text),
                     wanted_text);

@@ -276,20 +276,13 @@ static nt_status check_same_rows(const nt__split *split, const nt_array *array) 
                     array_rows(array), split->fields[0].name, array_rows(split->fields[0].array));
 }
 
-/* Type and shape of one sample of an array. */
-static nt__type sample_of(const nt_array *array) {
-    nt_shape shape = {.rank = array->shape.rank - 1};
-    memcpy(shape.dims, array->shape.dims + 1, (size_t)shape.rank * sizeof *shape.dims);
-    return (nt__type){array->dtype, shape};
-}
-
 static nt_status add_to_split(nt_data *data, const char *split_name, const char *name, nt_array *array) {
     nt__split *split = NULL;
     nt_status status = check_name("nt_split_field", "split", split_name);
     if (status == NT_OK) status = check_name("nt_split_field", "field", name);
     if (status == NT_OK) status = find_for_filling(data, split_name, &split);
     if (status != NT_OK) return status;
-    nt__type sample = sample_of(array);
+    nt__type sample = nt__row_type(nt__array_type(array));
     status = check_same_rows(split, array);
     if (status == NT_OK) status = check_rows(split, array);
     if (status == NT_OK) status = check_new_field(split, name, sample);
@@ -322,7 +315,7 @@ nt__split nt__split_borrowing(const char *name, int64_t batch, nt__split_field *
 /* A split of data owns its arrays and may free them; this one only reads. */
 void nt__split_borrow(nt__split *split, const char *name, const nt_array *array) {
     split->fields[split->field_count++] =
-        (nt__split_field){.name = name, .sample = sample_of(array), .array = (nt_array *)array};
+        (nt__split_field){.name = name, .sample = nt__row_type(nt__array_type(array)), .array = (nt_array *)array};
     set_rows(split, array_rows(array));
 }
 

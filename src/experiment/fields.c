@@ -225,7 +225,7 @@ static void print_string(const nt_field_info *field, const void *at, nt__text *o
 
 static void print_type(const nt_array *array, nt__text *out) {
     char type[NT__TYPE_TEXT];
-    nt__text_add(out, "%s", nt__type_text((nt__type){array->dtype, array->shape}, type));
+    nt__text_add(out, "%s", nt__type_text(nt__array_type(array), type));
 }
 
 static void print_array(const nt_field_info *field, const void *at, nt__text *out) {

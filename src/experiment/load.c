@@ -32,17 +32,6 @@ static nt_status open_copy(const char *path, char **name, int *file) {
     return nt__fail(NT_IO, "it cannot be copied, neither beside it nor into %s: %s", temporary, strerror(errno));
 }
 
-static nt_status write_all(int file, const char *name, const char *data, size_t length) {
-    while (length > 0) {
-        ssize_t written = write(file, data, length);
-        if (written < 0 && errno == EINTR) continue;
-        if (written < 0) return nt__fail(NT_IO, "'%s' cannot be written: %s", name, strerror(errno));
-        data += written;
-        length -= (size_t)written;
-    }
-    return NT_OK;
-}
-
 /* Writes a copy of the object and gives its name, which the caller frees, and removes the file. */
 static nt_status copy(const char *path, char **name) {
     char *data;
@@ -51,7 +40,8 @@ static nt_status copy(const char *path, char **name) {
     nt_status status = nt__read_file(path, &data, &length);
     if (status != NT_OK) return status;
     status = open_copy(path, name, &file);
-    if (status == NT_OK) status = write_all(file, *name, data, length);
+    if (status == NT_OK && !nt__write_all(file, data, length))
+        status = nt__fail(NT_IO, "'%s' cannot be written: %s", *name, strerror(errno));
     if (file >= 0) close(file);
     nt__free(data);
     return status;

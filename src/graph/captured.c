@@ -94,8 +94,7 @@ bool nt__take_constant(const nt_array *array, const char *expression, nt_site si
             site, "constant",
             "'%.60s' is %s, %zu bytes, after %zu bytes of other constants in this trace, and all may have %d "
             "bytes: they are written into the program. " ADVICE,
-            expression, nt__type_text((nt__type){array->dtype, array->shape}, type), array->bytes, before,
-            MOST_ARRAY_BYTES);
+            expression, nt__type_text(nt__array_type(array), type), array->bytes, before, MOST_ARRAY_BYTES);
         return false;
     }
     *bytes += array->bytes;

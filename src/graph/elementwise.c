@@ -43,7 +43,7 @@ nt_tensor nt_constant_at(const nt_array *array, const char *expression, nt_site 
     if (!elements) return nt__failed();
     if (array->bytes) memcpy(elements, array->data, array->bytes);
     nt__attributes attributes = {.elements = elements, .splat = nt_shape_elements(array->shape) == 1};
-    return nt__emit(NT__OP_constant, site, (nt__type){array->dtype, array->shape}, 0, NULL, &attributes);
+    return nt__emit(NT__OP_constant, site, nt__array_type(array), 0, NULL, &attributes);
 }
 
 nt_tensor nt_iota_at(nt_dtype dtype, nt_shape shape, int axis, nt_site site) {

@@ -77,11 +77,8 @@ static bool put_values(json_t *object, const nt__log_value *values, size_t count
 
 /* Appends a whole line. What a full disk took of it is cut off again, so that the log has whole lines only. */
 static nt_status append(nt__log *log, const char *line) {
-    size_t length = strlen(line), put = 0;
-    while (put < length) {
-        ssize_t now = write(log->file, line + put, length - put);
-        if (now > 0) put += (size_t)now;
-        if (now > 0 || (now < 0 && errno == EINTR)) continue;
+    size_t length = strlen(line);
+    if (!nt__write_all(log->file, line, length)) {
         nt_status status = fail_to_write(log);
         if (ftruncate(log->file, log->length) == 0) lseek(log->file, log->length, SEEK_SET);
         return status;

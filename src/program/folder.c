@@ -116,15 +116,10 @@ void nt__disk_close(nt__disk *disk) {
 
 /* ---- files ------------------------------------------------------------------------------------------------------ */
 
-static bool ends_in(const char *name, const char *ending) {
-    size_t length = strlen(name), tail = strlen(ending);
-    return length >= tail && strcmp(name + length - tail, ending) == 0;
-}
-
 static bool is_ours(const char *name) {
     static const char *const endings[] = {".program", ".plugin", ".last", ".loading", ".tmp"};
     for (size_t i = 0; i < sizeof endings / sizeof *endings; i++)
-        if (ends_in(name, endings[i])) return true;
+        if (nt__ends_in(name, endings[i])) return true;
     return false;
 }
 
@@ -169,7 +164,7 @@ nt_status nt__disk_files(const nt__disk *disk, const char *ending, nt__disk_file
     *files = NULL;
     *count = 0;
     for (struct dirent *entry; folder && !short_of_memory && (entry = readdir(folder));) {
-        if (!is_ours(entry->d_name) || (ending && !ends_in(entry->d_name, ending))) continue;
+        if (!is_ours(entry->d_name) || (ending && !nt__ends_in(entry->d_name, ending))) continue;
         short_of_memory = !NT__GROW(*files, *count, capacity);
         if (!short_of_memory && describe(disk, entry->d_name, &(*files)[*count])) ++*count;
     }
@@ -190,7 +185,7 @@ nt_status nt__disk_shrink(const nt__disk *disk) {
     nt_status status = nt__disk_files(disk, NULL, &files, &count);
     int64_t now = (int64_t)time(NULL);
     for (size_t i = 0; i < count; i++) {
-        bool is_half = ends_in(files[i].name, half_ending), is_mark = ends_in(files[i].name, mark_ending);
+        bool is_half = nt__ends_in(files[i].name, half_ending), is_mark = nt__ends_in(files[i].name, mark_ending);
         bool is_old = now - files[i].used > HALF_WRITTEN_SECONDS;
         bool goes = is_half ? is_old : !is_mark && kept + files[i].bytes > disk->limit;
         if (!goes || !nt__disk_remove(disk, files[i].name)) kept += files[i].bytes;
@@ -265,7 +260,7 @@ void nt__disk_guard_end(const nt__disk *disk, nt__disk_guard *guard) {
 static void read_mark(int file, char out[NT__DISK_NAME]) {
     ssize_t length = read(file, out, NT__DISK_NAME - 1);
     out[length > 0 ? length : 0] = 0;
-    if (strchr(out, '/') || !ends_in(out, nt__disk_program_ending)) *out = 0;
+    if (strchr(out, '/') || !nt__ends_in(out, nt__disk_program_ending)) *out = 0;
 }
 
 static void look_at_mark(const nt__disk *disk, const nt__disk_file *mark) {

@@ -40,20 +40,16 @@ static nt_status count_slots(const nt_run *run, size_t field, size_t *count) {
     return status;
 }
 
-static nt__type type_of(const nt_array *array) {
-    return (nt__type){array->dtype, array->shape};
-}
-
 static bool fill_slot(nt_run *run, size_t field, size_t member, nt__device_slot *slot) {
     const nt_field_info *info = &run->experiment->fields[field];
     const void *value = value_of(run, field);
     *slot = (nt__device_slot){.field = field, .name = info->name};
     if (info->type == NT_FIELD_ARRAY)
-        slot->type = type_of(array_in(value));
+        slot->type = nt__array_type(array_in(value));
     else if (info->type != NT_FIELD_ARRAYS)
         slot->type = (nt__type){nt__field_dtype(info->type), {0}};
     else {
-        slot->type = type_of(nt_arrays_at(arrays_in(value), member));
+        slot->type = nt__array_type(nt_arrays_at(arrays_in(value), member));
         slot->member = nt__arena_strdup(&run->arena, nt_arrays_name(arrays_in(value), member));
         slot->name = slot->member ? nt__arena_sprintf(&run->arena, "%s.%s", info->name, slot->member) : NULL;
     }

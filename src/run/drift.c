@@ -243,9 +243,8 @@ static nt_status compare(const nt_run *run, bool training, nt__text *out) {
 
 /* Hooks that are traced must not use the run, and a message that stood before the check stands after it. */
 static nt_status compare_apart(nt_run *run, bool training, nt__text *out) {
-    char *message = nt__strdup(nt_error_message());
-    nt_status kept = nt_error_status();
-    if (!message) return NT_OUT_OF_MEMORY;
+    nt__kept_error before = {0};
+    nt__error_keep(&before, nt_error_status());
     bool busy = run->busy;
     run->seen_generation = nt__experiment_generation();
     run->busy = run->checking = true;
@@ -254,9 +253,8 @@ static nt_status compare_apart(nt_run *run, bool training, nt__text *out) {
     run->busy = busy;
     if (status == NT_OK) {
         nt__fail_nothing();
-        if (*message) nt__fail(kept, "%s", message);
+        nt__error_raise(&before);
     }
-    nt__free(message);
     return status;
 }
 

@@ -31,16 +31,12 @@ static nt_status check_given(const prediction *p) {
     return nameless < 2 ? NT_OK : nt__fail(NT_INVALID, "%zu arrays have no field's name: name each", nameless);
 }
 
-static nt__type given_type(const nt_array *array) {
-    return (nt__type){array->dtype, array->shape};
-}
-
 /* Adds "x f32[10,4], label u8[10]". */
 static void list_given(const prediction *p, nt__text *out) {
     char text[NT__TYPE_TEXT];
     for (size_t i = 0; i < p->given_count; i++)
         nt__text_add(out, "%s%s %s", i ? ", " : "", p->given[i].name ? p->given[i].name : "(without a name)",
-                     nt__type_text(given_type(p->given[i].array), text));
+                     nt__type_text(nt__array_type(p->given[i].array), text));
 }
 
 static void list_read(const prediction *p, nt__text *out) {
@@ -95,20 +91,13 @@ static const nt_array *find_given(prediction *p, const char *field, nt_status *s
     return found;
 }
 
-/* Type and shape of one row; the type has at least one axis. */
-static nt__type row_type(nt__type type) {
-    nt__type row = {type.dtype, {.rank = type.shape.rank - 1}};
-    memcpy(row.shape.dims, type.shape.dims + 1, (size_t)row.shape.rank * sizeof *row.shape.dims);
-    return row;
-}
-
 static nt_status check_array(const nt__batch_field *field, const nt_array *array) {
     char given[NT__TYPE_TEXT], wanted[NT__TYPE_TEXT];
-    nt__type type = given_type(array);
+    nt__type type = nt__array_type(array);
     if (type.shape.rank < 1)
         return nt__fail(NT_INVALID, "field '%s' is %s and has no axes: axis 0 must count the samples", field->name,
                         nt__type_text(type, given));
-    nt__type row = row_type(type), wanted_row = row_type(field->type);
+    nt__type row = nt__row_type(type), wanted_row = nt__row_type(field->type);
     if (nt__type_equal(row, wanted_row)) return NT_OK;
     return nt__fail(NT_INVALID, "field '%s' has rows of %s, and the model is laid out for rows of %s", field->name,
                     nt__type_text(row, given), nt__type_text(wanted_row, wanted));
@@ -167,7 +156,8 @@ static nt_status bind(prediction *p) {
 static nt_status batch_field(nt_run *run, const nt_named_array *given, nt__batch_field *out) {
     char text[NT__TYPE_TEXT];
     size_t bytes;
-    *out = (nt__batch_field){given->name ? nt__arena_strdup(&run->arena, given->name) : NULL, given_type(given->array)};
+    *out = (nt__batch_field){given->name ? nt__arena_strdup(&run->arena, given->name) : NULL,
+                             nt__array_type(given->array)};
     if (given->name && !out->name) return NT_OUT_OF_MEMORY;
     if (out->type.shape.rank < 1) out->type.shape.rank = 1;
     out->type.shape.dims[0] = run->settings.batch;

@@ -141,7 +141,7 @@ static nt_status fit(const nt_run *run, const target *t, const nt__device_slot *
                     "%s: field %s of %s is %s and the new array is %s: the shape of an array is part of the programs. "
                     "Make a new run with it",
                     t->call, slot->name, run->experiment->name, nt__type_text(slot->type, is),
-                    nt__type_text((nt__type){value->dtype, value->shape}, given));
+                    nt__type_text(nt__array_type(value), given));
 }
 
 nt_status nt_set_device_array(nt_run *run, const char *field, nt_array *value) {

@@ -287,11 +287,10 @@ nt_status nt_train(nt_run *run) {
     nt__arena_free(&arena);
     /* A log that fails must not hide what ended the run. */
     if (status == NT_OK) return nt__log_end(run, status);
-    char *reason = nt__strdup(nt_error_message());
+    nt__kept_error reason = {0};
+    nt__error_keep(&reason, status);
     nt__log_end(run, status);
-    if (reason) nt__fail(status, "%s", reason);
-    nt__free(reason);
-    return status;
+    return nt__error_raise(&reason);
 }
 
 /* ---- more of it ------------------------------------------------------------------------------------------------- */

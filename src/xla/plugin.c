@@ -77,11 +77,6 @@ static void free_search(search *found) {
     nt__free(found->paths);
 }
 
-static bool ends_in_so(const char *name) {
-    size_t length = strlen(name);
-    return length > 3 && strcmp(name + length - 3, ".so") == 0;
-}
-
 static bool add_path(search *found, const char *folder, int folder_length, const char *name) {
     if (!NT__GROW(found->paths, found->count, found->capacity)) return false;
     char *path = nt__sprintf("%.*s/%s", folder_length, folder, name);
@@ -98,7 +93,7 @@ static nt_status search_folder(search *found, const char *folder, int folder_len
     if (!entries) return NT_OK;
     bool good = true;
     for (struct dirent *entry; good && (entry = readdir(entries));) {
-        if (ends_in_so(entry->d_name)) good = add_path(found, folder, folder_length, entry->d_name);
+        if (nt__ends_in(entry->d_name, ".so")) good = add_path(found, folder, folder_length, entry->d_name);
     }
     closedir(entries);
     return good ? NT_OK : NT_OUT_OF_MEMORY;
