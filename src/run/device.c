@@ -1,10 +1,9 @@
 /* What lives on the device as long as the handle, and the binding of a program's arguments to it. */
-#include <math.h>
 #include <string.h>
 
 #include "run/run_internal.h"
 
-/* ---- uploads at setup ------------------------------------------------------------------------------------------- */
+/* ---- uploads ---------------------------------------------------------------------------------------------------- */
 
 static nt_status upload_filled(nt_run *run, const char *name, nt__purpose purpose, nt__type type, double value,
                                nt__buffer *out) {
@@ -17,28 +16,6 @@ static nt_status upload_filled(nt_run *run, const char *name, nt__purpose purpos
     nt__free(data);
     return status;
 }
-
-/* Draws the initial values of a group's leaves into one flat array and uploads it. */
-static nt_status upload_parameters(nt_run *run, size_t g) {
-    const nt__group *group = &run->layout.groups[g];
-    size_t count, size = nt_dtype_size(group->dtype);
-    const nt__leaf *leaves = nt__model_leaves(run->model, &count);
-    char *flat = nt__alloc_aligned((size_t)group->length * size);
-    const char *name = nt__arena_sprintf(&run->arena, "parameters.%s", group->name);
-    nt_status status = flat && name ? NT_OK : NT_OUT_OF_MEMORY;
-    nt__key key = nt__key_of_seed((uint64_t)run->settings.seed);
-    for (size_t i = 0; status == NT_OK && i < count; i++) {
-        const nt__row *row = &run->layout.rows[i];
-        if (row->group == (int)g) status = nt__leaf_draw(&leaves[i], key, flat + (size_t)row->offset * size);
-    }
-    if (status == NT_OK)
-        status =
-            nt__buffer_upload(run->engine, 0, name, NT__PARAMETERS, nt__group_type(group), flat, &run->parameters[g]);
-    nt__free(flat);
-    return status;
-}
-
-/* ---- rates ------------------------------------------------------------------------------------------------------ */
 
 nt_status nt__slot_write(nt_run *run, nt__purpose purpose, const char *name, nt__type type, const void *data,
                          nt__buffer *slot, nt__buffer *former) {
@@ -56,53 +33,27 @@ nt_status nt__slot_write(nt_run *run, nt__purpose purpose, const char *name, nt_
     return NT_OK;
 }
 
-/* A rate that is finite as a double may be 0 or infinite in the parameters' type. A 0 that was asked for is right. */
-static nt_status rate_element(const nt__group *group, double rate, uint64_t *element) {
-    *element = 0;
-    nt__element_set(group->dtype, element, rate);
-    double value = nt__element_get(group->dtype, element);
-    if (isfinite(value) && (value != 0 || rate == 0)) return NT_OK;
-    return nt__fail(NT_INVALID, "learning_rate %g is %g in %s, the type of the parameters of group '%s'; give another",
-                    nt__plain_nan(rate), nt__plain_nan(value), nt_dtype_name(group->dtype), group->name);
-}
-
-nt_status nt__rate_write(nt_run *run, size_t g, double base) {
+/* Draws the initial values of a group's leaves into one flat array and uploads it. */
+static nt_status upload_parameters(nt_run *run, size_t g) {
     const nt__group *group = &run->layout.groups[g];
-    nt__rate *rate = &run->rates[g];
-    double value = base * rate->ratio;
-    uint64_t element;
-    nt_status status = rate_element(group, value, &element);
-    if (status != NT_OK) return status;
-    rate->value = value;
-    if (rate->buffer.state == NT__BUFFER_ALIVE && rate->element == element) return NT_OK;
-    nt__type scalar = {group->dtype, {0}};
-    status = nt__slot_write(run, NT__RATE, rate->name, scalar, &element, &rate->buffer, &rate->former);
-    if (status == NT_OK) rate->element = element;
+    size_t count, size = nt_dtype_size(group->dtype);
+    const nt__leaf *leaves = nt__model_leaves(run->model, &count);
+    char *flat = nt__alloc_aligned((size_t)group->length * size);
+    const char *name = nt__arena_sprintf(&run->arena, "parameters.%s", group->name);
+    nt_status status = flat && name ? NT_OK : NT_OUT_OF_MEMORY;
+    nt__key key = nt__key_of_seed((uint64_t)run->settings.seed);
+    for (size_t i = 0; status == NT_OK && i < count; i++) {
+        const nt__row *row = &run->layout.rows[i];
+        if (row->group == (int)g) status = nt__leaf_draw(&leaves[i], key, flat + (size_t)row->offset * size);
+    }
+    if (status == NT_OK)
+        status = nt__buffer_upload(run->engine, 0, name, NT__PARAMETERS, nt__group_type(group), flat,
+                                   &run->device.parameters[g]);
+    nt__free(flat);
     return status;
 }
 
-static nt_status find_ratio(nt_run *run, size_t g) {
-    const nt__group *group = &run->layout.groups[g];
-    const nt_hooks *hooks = &run->experiment->hooks;
-    double ratio = hooks->rate_ratio ? hooks->rate_ratio(run->fields, group->name) : 1;
-    run->rates[g].ratio = ratio;
-    run->rates[g].name = nt__arena_sprintf(&run->arena, "learning_rate.%s", group->name);
-    if (!run->rates[g].name) return NT_OUT_OF_MEMORY;
-    if (ratio >= 0 && isfinite(ratio)) return NT_OK;
-    return nt__fail(NT_INVALID,
-                    "the rate_ratio hook gave %g for group '%s'; give what the base rate is multiplied by: 1 for the "
-                    "base rate, 0 for a group that is not trained",
-                    nt__plain_nan(ratio), group->name);
-}
-
-nt_status nt__rates_list(nt_run *run) {
-    run->rates = nt__arena_alloc(&run->arena, run->layout.group_count, sizeof *run->rates);
-    nt_status status = run->rates ? NT_OK : NT_OUT_OF_MEMORY;
-    for (size_t g = 0; status == NT_OK && g < run->layout.group_count; g++) status = find_ratio(run, g);
-    return status;
-}
-
-/* ---- the optimizer ---------------------------------------------------------------------------------------------- */
+/* ---- setup ------------------------------------------------------------------------------------------------------ */
 
 /* What only training needs of a group: accumulator, state of the rule, rate. */
 static nt_status upload_optimizer(nt_run *run, size_t g) {
@@ -111,27 +62,27 @@ static nt_status upload_optimizer(nt_run *run, size_t g) {
     if (status != NT_OK) return status;
     const char *accumulator = nt__arena_sprintf(&run->arena, "accumulator.%s", group->name);
     if (!accumulator) return NT_OUT_OF_MEMORY;
-    status = upload_filled(run, accumulator, NT__ACCUMULATOR, nt__group_type(group), 0, &run->accumulators[g]);
+    status = upload_filled(run, accumulator, NT__ACCUMULATOR, nt__group_type(group), 0, &run->device.accumulators[g]);
     int states = run->rule.kind->state_count;
     for (int s = 0; status == NT_OK && s < states; s++) {
         const nt__state *state = &run->rule.kind->states[s];
         const char *name = nt__arena_sprintf(&run->arena, "%s.%s.%s", run->rule.kind->name, state->name, group->name);
         if (!name) return NT_OUT_OF_MEMORY;
         status = upload_filled(run, name, NT__OPTIMIZER_STATE, nt__state_type(state, group),
-                               nt__state_start(state, &run->rule), &run->states[g * (size_t)states + (size_t)s]);
+                               nt__state_start(state, &run->rule), &run->device.states[g * (size_t)states + (size_t)s]);
     }
     return status;
 }
 
 static bool make_room(nt_run *run) {
     size_t groups = run->layout.group_count, states = groups * (size_t)run->rule.kind->state_count;
-    run->parameters = nt__arena_alloc(&run->arena, groups, sizeof(nt__buffer));
-    run->accumulators = nt__arena_alloc(&run->arena, groups, sizeof(nt__buffer));
-    run->states = nt__arena_alloc(&run->arena, states + 1, sizeof(nt__buffer));
+    run->device.parameters = nt__arena_alloc(&run->arena, groups, sizeof(nt__buffer));
+    run->device.accumulators = nt__arena_alloc(&run->arena, groups, sizeof(nt__buffer));
+    run->device.states = nt__arena_alloc(&run->arena, states + 1, sizeof(nt__buffer));
     /* No program has more arguments than everything that one can be bound to. */
-    size_t most = 3 * groups + states + run->slot_count + run->batch.count + 2;
-    run->bound = nt__arena_alloc(&run->arena, most, sizeof *run->bound);
-    return run->parameters && run->accumulators && run->states && run->bound;
+    size_t most = 3 * groups + states + run->device_fields.count + run->batch.count + 2;
+    run->device.bound = nt__arena_alloc(&run->arena, most, sizeof *run->device.bound);
+    return run->device.parameters && run->device.accumulators && run->device.states && run->device.bound;
 }
 
 nt_status nt__device_setup(nt_run *run) {
@@ -143,24 +94,24 @@ nt_status nt__device_setup(nt_run *run) {
     }
     for (int flag = 0; status == NT_OK && flag < 2; flag++)
         status = upload_filled(run, flag ? "first.true" : "first.false", NT__FLAG, (nt__type){NT_BOOL, {0}}, flag,
-                               &run->flags[flag]);
+                               &run->device.flags[flag]);
     return status;
 }
 
 void nt__device_free(nt_run *run) {
-    size_t groups = run->parameters ? run->layout.group_count : 0;
+    size_t groups = run->device.parameters ? run->layout.group_count : 0;
     for (size_t g = 0; g < groups; g++) {
-        nt__buffer_free(&run->parameters[g]);
-        if (run->accumulators) nt__buffer_free(&run->accumulators[g]);
+        nt__buffer_free(&run->device.parameters[g]);
+        if (run->device.accumulators) nt__buffer_free(&run->device.accumulators[g]);
     }
     for (size_t g = 0; run->rates && g < run->layout.group_count; g++) {
         nt__buffer_free(&run->rates[g].buffer);
         nt__buffer_free(&run->rates[g].former);
     }
-    for (size_t s = 0; run->states && s < groups * (size_t)run->rule.kind->state_count; s++)
-        nt__buffer_free(&run->states[s]);
-    for (int flag = 0; flag < 2; flag++) nt__buffer_free(&run->flags[flag]);
-    nt__buffer_free(&run->outputs);
+    for (size_t s = 0; run->device.states && s < groups * (size_t)run->rule.kind->state_count; s++)
+        nt__buffer_free(&run->device.states[s]);
+    for (int flag = 0; flag < 2; flag++) nt__buffer_free(&run->device.flags[flag]);
+    nt__buffer_free(&run->device.outputs);
 }
 
 /* ---- launching -------------------------------------------------------------------------------------------------- */
@@ -169,14 +120,14 @@ static nt__buffer *bound(nt_run *run, const nt__argument *argument, const nt__ro
                          bool first) {
     int index = argument->index;
     switch ((nt__role)argument->role) {
-    case NT__ROLE_PARAMETERS: return &run->parameters[index];
-    case NT__ROLE_ACCUMULATOR: return &run->accumulators[index];
-    case NT__ROLE_STATE: return &run->states[index];
+    case NT__ROLE_PARAMETERS: return &run->device.parameters[index];
+    case NT__ROLE_ACCUMULATOR: return &run->device.accumulators[index];
+    case NT__ROLE_STATE: return &run->device.states[index];
     case NT__ROLE_RATE: return &run->rates[index].buffer;
-    case NT__ROLE_FIRST: return &run->flags[first];
-    case NT__ROLE_DEVICE: return &run->slots[index].buffer;
+    case NT__ROLE_FIRST: return &run->device.flags[first];
+    case NT__ROLE_DEVICE: return &run->device_fields.slots[index].buffer;
     case NT__ROLE_BATCH: return &staged->buffers[routes->position[index]];
-    case NT__ROLE_OUTPUTS: return &run->outputs;
+    case NT__ROLE_OUTPUTS: return &run->device.outputs;
     default: return NULL;
     }
 }
@@ -185,6 +136,6 @@ nt_status nt__launch(nt_run *run, nt__program *program, const nt__routes *routes
                      nt__buffer *const *results) {
     size_t count;
     const nt__argument *arguments = nt__program_arguments(program, &count);
-    for (size_t i = 0; i < count; i++) run->bound[i] = bound(run, &arguments[i], routes, staged, first);
-    return nt__program_run(program, run->bound, results);
+    for (size_t i = 0; i < count; i++) run->device.bound[i] = bound(run, &arguments[i], routes, staged, first);
+    return nt__program_run(program, run->device.bound, results);
 }

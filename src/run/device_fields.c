@@ -58,28 +58,29 @@ static bool fill_slot(nt_run *run, size_t field, size_t member, nt__device_slot 
 
 static nt_status make_room(nt_run *run, size_t slots) {
     size_t fields = run->experiment->field_count;
-    run->slots = nt__arena_alloc(&run->arena, slots + 1, sizeof *run->slots);
-    run->slot_members = nt__arena_alloc(&run->arena, slots + 1, sizeof *run->slot_members);
-    run->slot_tensors = nt__arena_alloc(&run->arena, slots + 1, sizeof *run->slot_tensors);
-    run->contents = nt__arena_alloc(&run->arena, fields + 1, sizeof *run->contents);
-    run->first_slot = nt__arena_alloc(&run->arena, fields + 1, sizeof *run->first_slot);
-    bool right = run->slots && run->slot_members && run->slot_tensors && run->contents && run->first_slot;
+    run->device_fields.slots = nt__arena_alloc(&run->arena, slots + 1, sizeof *run->device_fields.slots);
+    run->device_fields.members = nt__arena_alloc(&run->arena, slots + 1, sizeof *run->device_fields.members);
+    run->device_fields.tensors = nt__arena_alloc(&run->arena, slots + 1, sizeof *run->device_fields.tensors);
+    run->device_fields.contents = nt__arena_alloc(&run->arena, fields + 1, sizeof *run->device_fields.contents);
+    run->device_fields.first = nt__arena_alloc(&run->arena, fields + 1, sizeof *run->device_fields.first);
+    bool right = run->device_fields.slots && run->device_fields.members && run->device_fields.tensors &&
+                 run->device_fields.contents && run->device_fields.first;
     return right ? NT_OK : NT_OUT_OF_MEMORY;
 }
 
 static nt_status fill_slots(nt_run *run, size_t field) {
-    size_t count, first = run->slot_count;
+    size_t count, first = run->device_fields.count;
     nt_status status = count_slots(run, field, &count);
-    run->first_slot[field] = first;
+    run->device_fields.first[field] = first;
     for (size_t i = 0; status == NT_OK && i < count; i++) {
-        if (!fill_slot(run, field, i, &run->slots[first + i])) return NT_OUT_OF_MEMORY;
-        run->slot_members[first + i] = run->slots[first + i].member;
-        run->slot_count++;
+        if (!fill_slot(run, field, i, &run->device_fields.slots[first + i])) return NT_OUT_OF_MEMORY;
+        run->device_fields.members[first + i] = run->device_fields.slots[first + i].member;
+        run->device_fields.count++;
     }
-    run->contents[field] = (struct nt_tensors_content){.name = run->experiment->fields[field].name,
-                                                       .count = count,
-                                                       .names = &run->slot_members[first],
-                                                       .tensors = &run->slot_tensors[first]};
+    run->device_fields.contents[field] = (struct nt_tensors_content){.name = run->experiment->fields[field].name,
+                                                                     .count = count,
+                                                                     .names = &run->device_fields.members[first],
+                                                                     .tensors = &run->device_fields.tensors[first]};
     return status;
 }
 
@@ -100,17 +101,18 @@ nt_status nt__device_fields_list(nt_run *run) {
 
 void nt__device_fields_input(nt_run *run) {
     const nt_experiment *experiment = run->experiment;
-    for (size_t i = 0; i < run->slot_count; i++)
-        run->slot_tensors[i] = nt__input(NT__ROLE_DEVICE, (int)i, run->slots[i].name, run->slots[i].type);
+    for (size_t i = 0; i < run->device_fields.count; i++)
+        run->device_fields.tensors[i] =
+            nt__input(NT__ROLE_DEVICE, (int)i, run->device_fields.slots[i].name, run->device_fields.slots[i].type);
     for (size_t i = 0; i < experiment->field_count; i++) {
         const nt_field_info *field = &experiment->fields[i];
         char *at = (char *)run->view + field->view_offset;
-        nt_tensors all = {.content = &run->contents[i]};
+        nt_tensors all = {.content = &run->device_fields.contents[i]};
         if (field->marker != NT_DEVICE) continue;
         if (field->type == NT_FIELD_ARRAYS)
             memcpy(at, &all, sizeof all);
         else
-            memcpy(at, &run->slot_tensors[run->first_slot[i]], sizeof(nt_tensor));
+            memcpy(at, &run->device_fields.tensors[run->device_fields.first[i]], sizeof(nt_tensor));
     }
 }
 
@@ -129,15 +131,16 @@ static nt_status upload(nt_run *run, const nt__device_slot *slot, const void *va
 
 nt_status nt__device_fields_upload(nt_run *run) {
     nt_status status = NT_OK;
-    for (size_t i = 0; status == NT_OK && i < run->slot_count; i++)
-        status = upload(run, &run->slots[i], value_of(run, run->slots[i].field), &run->slots[i].buffer);
+    for (size_t i = 0; status == NT_OK && i < run->device_fields.count; i++)
+        status = upload(run, &run->device_fields.slots[i], value_of(run, run->device_fields.slots[i].field),
+                        &run->device_fields.slots[i].buffer);
     return status;
 }
 
 void nt__device_fields_free(nt_run *run) {
-    for (size_t i = 0; i < run->slot_count; i++) {
-        nt__buffer_free(&run->slots[i].buffer);
-        nt__buffer_free(&run->slots[i].former);
+    for (size_t i = 0; i < run->device_fields.count; i++) {
+        nt__buffer_free(&run->device_fields.slots[i].buffer);
+        nt__buffer_free(&run->device_fields.slots[i].former);
     }
 }
 
@@ -148,9 +151,9 @@ static nt_status replace(nt_run *run, size_t first, size_t count, const void *va
     nt__buffer *fresh = nt__alloc(count + 1, sizeof *fresh);
     nt_status status = fresh ? NT_OK : NT_OUT_OF_MEMORY;
     for (size_t i = 0; status == NT_OK && i < count; i++)
-        status = upload(run, &run->slots[first + i], value, &fresh[i]);
+        status = upload(run, &run->device_fields.slots[first + i], value, &fresh[i]);
     for (size_t i = 0; fresh && i < count; i++) {
-        nt__buffer *left = status == NT_OK ? &run->slots[first + i].buffer : &fresh[i];
+        nt__buffer *left = status == NT_OK ? &run->device_fields.slots[first + i].buffer : &fresh[i];
         nt__buffer_free(left);
         if (status == NT_OK) *left = fresh[i];
     }
@@ -162,7 +165,7 @@ static nt_status write_scalar(nt_run *run, size_t field, const void *value) {
     size_t size = run->experiment->fields[field].size;
     void *own = (char *)run->fields + run->experiment->fields[field].offset;
     if (memcmp(own, value, size) == 0) return NT_OK;
-    nt__device_slot *slot = &run->slots[run->first_slot[field]];
+    nt__device_slot *slot = &run->device_fields.slots[run->device_fields.first[field]];
     nt_status status =
         nt__slot_write(run, NT__DEVICE_FIELD, slot->name, slot->type, value, &slot->buffer, &slot->former);
     if (status == NT_OK) memcpy(own, value, size);
@@ -171,7 +174,7 @@ static nt_status write_scalar(nt_run *run, size_t field, const void *value) {
 
 static nt_status write_array(nt_run *run, size_t field, nt_array *array) {
     nt_array **own = (nt_array **)((char *)run->fields + run->experiment->fields[field].offset);
-    nt_status status = replace(run, run->first_slot[field], 1, &array);
+    nt_status status = replace(run, run->device_fields.first[field], 1, &array);
     if (status != NT_OK) return status;
     nt_array_retain(array);
     nt_array_free(*own);
@@ -183,7 +186,8 @@ static nt_status write_arrays(nt_run *run, size_t field, const nt_arrays *arrays
     nt_arrays **own = (nt_arrays **)((char *)run->fields + run->experiment->fields[field].offset);
     nt_arrays *copy = nt__arrays_copy(arrays);
     nt_status status = copy ? NT_OK : NT_OUT_OF_MEMORY;
-    if (status == NT_OK) status = replace(run, run->first_slot[field], run->contents[field].count, &copy);
+    if (status == NT_OK)
+        status = replace(run, run->device_fields.first[field], run->device_fields.contents[field].count, &copy);
     nt_arrays_free(status == NT_OK ? *own : copy);
     if (status == NT_OK) *own = copy;
     return status;
@@ -204,8 +208,8 @@ nt_status nt__device_field_write_number(nt_run *run, size_t field, double number
 }
 
 nt_status nt__device_slot_write(nt_run *run, size_t slot, nt_array *array) {
-    size_t field = run->slots[slot].field, member = slot - run->first_slot[field];
-    if (!run->slots[slot].member) return nt__device_field_write(run, field, &array);
+    size_t field = run->device_fields.slots[slot].field, member = slot - run->device_fields.first[field];
+    if (!run->device_fields.slots[slot].member) return nt__device_field_write(run, field, &array);
     nt_arrays *own = arrays_in(value_of(run, field)), *changed = nt__arrays_copy(own);
     if (!changed) return NT_OUT_OF_MEMORY;
     nt__arrays_replace(changed, member, nt_array_retain(array));

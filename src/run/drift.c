@@ -84,8 +84,9 @@ static bool compare_program(check *c, const char *role, const nt__program *old, 
 
 /* Metrics programs differ in their number of rows only: the first that moved stands for all. */
 static void compare_metrics(check *c) {
-    for (size_t i = 0; i < c->run->metrics_count && i < c->scratch.metrics_count; i++)
-        if (compare_program(c, "metrics", c->run->metrics[i].program, c->scratch.metrics[i].program)) return;
+    for (size_t i = 0; i < c->run->programs.metrics_count && i < c->scratch.programs.metrics_count; i++)
+        if (compare_program(c, "metrics", c->run->programs.metrics[i].program, c->scratch.programs.metrics[i].program))
+            return;
 }
 
 static nt_status compare_programs(check *c) {
@@ -95,9 +96,9 @@ static nt_status compare_programs(check *c) {
         nt__text_add(c->report, "  the new code does not trace: %s\n", nt_error_message());
         return NT_OK;
     }
-    compare_program(c, "gradient", c->run->gradient, c->scratch.gradient);
-    compare_program(c, "optimizer", c->run->optimizer, c->scratch.optimizer);
-    compare_program(c, "forward", c->run->forward, c->scratch.forward);
+    compare_program(c, "gradient", c->run->programs.gradient, c->scratch.programs.gradient);
+    compare_program(c, "optimizer", c->run->programs.optimizer, c->scratch.programs.optimizer);
+    compare_program(c, "forward", c->run->programs.forward, c->scratch.programs.forward);
     compare_metrics(c);
     return NT_OK;
 }

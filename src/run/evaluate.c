@@ -10,12 +10,6 @@ typedef struct evaluation {
     nt_array *outputs; /* host copy of a batch's outputs */
 } evaluation;
 
-static const nt__metrics_program *metrics_program(const nt_run *run, int64_t rows) {
-    for (size_t i = 0; i < run->metrics_count; i++)
-        if (run->metrics[i].rows == rows) return &run->metrics[i];
-    return NULL;
-}
-
 static void fold(nt_metrics *into, const nt__traced_metric *metric, double value, double count) {
     switch (metric->combine) {
     case NT_COMBINE_MEAN: nt_metric_mean(into, metric->name, value, count); break;
@@ -41,8 +35,8 @@ static nt_status fold_all(nt_run *run, const nt__metrics_program *from) {
 /* Runs the metrics program on the outputs and adds what it says. */
 static nt_status call_device_metrics(evaluation *ev, nt__staged *staged) {
     nt_run *run = ev->run;
-    const nt__metrics_program *from = metrics_program(run, staged->rows);
-    nt_status status = nt__launch(run, from->program, &run->evaluation_routes, staged, false, from->results);
+    const nt__metrics_program *from = nt__metrics_program_find(run, staged->rows);
+    nt_status status = nt__launch(run, from->program, &run->routes.evaluation, staged, false, from->results);
     if (status == NT_OK) status = fold_all(run, from);
     for (size_t i = 0; i < from->metrics.result_count; i++) nt__buffer_free(&from->buffers[i]);
     return status;
@@ -50,7 +44,7 @@ static nt_status call_device_metrics(evaluation *ev, nt__staged *staged) {
 
 static nt_status call_metrics(evaluation *ev, nt__staged *staged) {
     nt_run *run = ev->run;
-    nt_status status = nt__buffer_read(run->engine, &run->outputs, ev->outputs->data);
+    nt_status status = nt__buffer_read(run->engine, &run->device.outputs, ev->outputs->data);
     return status == NT_OK
                ? nt__call_host_hook(run, run->experiment->hooks.metrics, "metrics", ev->outputs, staged, run->results)
                : status;
@@ -58,13 +52,13 @@ static nt_status call_metrics(evaluation *ev, nt__staged *staged) {
 
 static nt_status batch(evaluation *ev, nt__staged *staged) {
     nt_run *run = ev->run;
-    nt__buffer *result = &run->outputs;
+    nt__buffer *result = &run->device.outputs;
     nt__transfers_take(run, staged);
-    nt_status status = nt__launch(run, run->forward, &run->evaluation_routes, staged, false, &result);
+    nt_status status = nt__launch(run, run->programs.forward, &run->routes.evaluation, staged, false, &result);
     if (status == NT_OK && run->experiment->hooks.metrics) status = call_metrics(ev, staged);
-    if (status == NT_OK && run->metrics_count) status = call_device_metrics(ev, staged);
+    if (status == NT_OK && run->programs.metrics_count) status = call_device_metrics(ev, staged);
     if (status == NT_OK) status = nt__metrics_end_batch(run->results);
-    nt__buffer_free(&run->outputs);
+    nt__buffer_free(&run->device.outputs);
     if (status != NT_OK)
         return nt__fail_in(status, "batch %lld of split '%s'", (long long)staged->index + 1, ev->split->name);
     nt__tell(run, &(nt_event){.kind = NT_EVENT_EVALUATING,
@@ -101,14 +95,24 @@ static nt_status keep_results(nt_run *run) {
     return NT_OK;
 }
 
+/* Those of the pass before. */
+void nt__results_forget(nt_run *run) {
+    nt__free(run->result_values);
+    run->result_values = NULL;
+}
+
 static nt_status restart_results(nt_run *run) {
     nt_metrics *fresh = nt__metrics_new();
     if (!fresh) return NT_OUT_OF_MEMORY;
     nt__metrics_free(run->results);
     run->results = fresh;
-    nt__free(run->result_values);
-    run->result_values = NULL;
+    nt__results_forget(run);
     return NT_OK;
+}
+
+const nt_value *nt__result_values(const nt_run *run, size_t *count) {
+    *count = run->result_values ? nt__metrics_count(run->results) : 0;
+    return run->result_values;
 }
 
 static nt_status tell_transfers(const evaluation *ev) {
@@ -121,8 +125,8 @@ static nt_status tell_transfers(const evaluation *ev) {
 nt_status nt__evaluate_split(nt_run *run, const nt__split *split) {
     evaluation ev = {.run = run, .split = split};
     nt__stream_options options = {.engine = run->engine,
-                                  .fields = run->evaluation_routes.names,
-                                  .field_count = run->evaluation_routes.count,
+                                  .fields = run->routes.evaluation.names,
+                                  .field_count = run->routes.evaluation.count,
                                   .seed = (uint64_t)run->settings.seed,
                                   .epoch = run->epoch,
                                   .stopping = nt__stop_requested};

@@ -1,4 +1,4 @@
-/* The handle's own copy of the experiment: copied from the caller's, changed by derive, shown, released.
+/* The handle's own copy of the experiment: copied from the caller's, changed by derive, released.
  * Not here: Device fields as inputs of the programs (device_fields.c).
  */
 #include <string.h>
@@ -90,6 +90,12 @@ static void note_derived(nt_run *run, const void *before) {
     }
 }
 
+nt_status nt__hook_status(const nt_run *run, const char *hook, nt_status status) {
+    if (status == NT_OK) return NT_OK;
+    if (!*nt_error_message()) nt__fail(status, "the hook returned '%s'", nt_status_name(status));
+    return nt__fail_in(status, "%s of %s", hook, run->experiment->name);
+}
+
 nt_status nt__fields_derive(nt_run *run) {
     if (!run->experiment->hooks.derive) return NT_OK;
     void *before = nt__arena_alloc(&run->arena, 1, run->experiment->size + 1);
@@ -98,38 +104,5 @@ nt_status nt__fields_derive(nt_run *run) {
     nt__fail_nothing();
     nt_status status = run->experiment->hooks.derive(run->fields, run->data);
     note_derived(run, before);
-    if (status == NT_OK) return NT_OK;
-    if (!*nt_error_message()) nt__fail(status, "the hook returned '%s'", nt_status_name(status));
-    return nt__fail_in(status, "derive of %s", run->experiment->name);
-}
-
-/* ---- showing ---------------------------------------------------------------------------------------------------- */
-
-static void add_settings(const nt_run *run, nt__text *out) {
-    const nt__settings *s = &run->settings;
-    nt__text_add(out, "seed %lld, max_epochs %lld, accum %lld, gradient_clip_norm %g, learning_rate %g, ",
-                 (long long)s->seed, (long long)s->max_epochs, (long long)s->accum, s->gradient_clip_norm,
-                 s->learning_rate);
-    nt__rule_print(&run->rule, out);
-    nt__text_add(out, "; step %lld, epoch %lld", (long long)run->step, (long long)run->epoch);
-}
-
-nt_status nt_run_print(const nt_run *run, nt_form form, FILE *out) {
-    if (!nt__given(run, "nt_run_print", "run") || !nt__given(out, "nt_run_print", "out")) return NT_INVALID;
-    const nt_experiment *experiment = run->experiment;
-    nt__shown shown = {.experiment = experiment, .fields = run->fields, .derived = run->derived};
-    nt__text text = {0};
-    if (form == NT_LINE)
-        nt__experiment_line(&shown, &text);
-    else
-        nt__text_add(&text, "%s (%s)", experiment->name, experiment->file);
-    if (run->preset) nt__text_add(&text, ", preset %.64s", run->preset);
-    if (form == NT_TABLE) {
-        nt__text_add(&text, "\n");
-        nt__experiment_table(&shown, &text);
-    }
-    nt__text_add(&text, form == NT_LINE ? "; " : "  ");
-    add_settings(run, &text);
-    if (form == NT_TABLE) nt__text_add(&text, "\n");
-    return nt__text_write(&text, out);
+    return nt__hook_status(run, "derive", status);
 }

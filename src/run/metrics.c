@@ -50,6 +50,12 @@ nt_status nt__traced_metrics_read(nt_run *run, const nt__traced_metrics *metrics
     return status;
 }
 
+const nt__metrics_program *nt__metrics_program_find(const nt_run *run, int64_t rows) {
+    for (size_t i = 0; i < run->programs.metrics_count; i++)
+        if (run->programs.metrics[i].rows == rows) return &run->programs.metrics[i];
+    return NULL;
+}
+
 /* ---- host hooks ------------------------------------------------------------------------------------------------- */
 
 nt_status nt__call_host_hook(nt_run *run, nt__host_hook hook, const char *name, const nt_array *outputs,
@@ -69,7 +75,7 @@ nt_status nt__call_host_hook(nt_run *run, nt__host_hook hook, const char *name, 
 /* ---- train metrics ---------------------------------------------------------------------------------------------- */
 
 nt_status nt__step_metrics_begin(const nt_run *run, nt__step_metrics *metrics) {
-    *metrics = (nt__step_metrics){.count = 1 + run->train_metrics.count};
+    *metrics = (nt__step_metrics){.count = 1 + run->programs.train_metrics.count};
     metrics->values = nt__alloc(metrics->count, sizeof *metrics->values);
     if (metrics->values) metrics->values[0].name = "loss";
     if (run->experiment->hooks.host_train_metrics)
@@ -112,5 +118,5 @@ static nt_status call_on_host(nt_run *run, nt__step_metrics *metrics, nt__buffer
 
 nt_status nt__step_metrics_read(nt_run *run, nt__step_metrics *metrics, nt__buffer *buffers, nt__staged *staged) {
     if (metrics->outputs) return call_on_host(run, metrics, buffers, staged);
-    return nt__traced_metrics_read(run, &run->train_metrics, buffers, metrics->values + 1, NULL);
+    return nt__traced_metrics_read(run, &run->programs.train_metrics, buffers, metrics->values + 1, NULL);
 }

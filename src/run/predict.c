@@ -40,7 +40,7 @@ static void list_given(const prediction *p, nt__text *out) {
 }
 
 static void list_read(const prediction *p, nt__text *out) {
-    const nt__routes *routes = &p->run->prediction_routes;
+    const nt__routes *routes = &p->run->routes.prediction;
     for (size_t i = 0; i < routes->count; i++) nt__text_add(out, "%s%s", i ? ", " : "", routes->names[i]);
 }
 
@@ -61,7 +61,7 @@ static nt_status fail_with_lists(const prediction *p, nt_status status, const ch
 
 /* A name may be left out where there is one field only. */
 static nt_status check_nameless(const prediction *p) {
-    if (p->run->prediction_routes.count == 1) return NT_OK;
+    if (p->run->routes.prediction.count == 1) return NT_OK;
     for (size_t i = 0; i < p->given_count; i++)
         if (!p->given[i].name)
             return fail_with_lists(p, NT_INVALID,
@@ -123,8 +123,8 @@ static nt_status bind_field(prediction *p, const nt__batch_field *field) {
 /* What a traced hook claims of a field is checked, as it is for splits at setup. */
 static nt_status check_claims(const prediction *p) {
     const nt_run *run = p->run;
-    for (size_t i = 0; i < run->forward_claim_count; i++) {
-        const nt__claim *claim = &run->forward_claims[i];
+    for (size_t i = 0; i < run->programs.forward_claim_count; i++) {
+        const nt__claim *claim = &run->programs.forward_claims[i];
         const char *field = claim->role == NT__ROLE_BATCH ? run->batch_fields[claim->index].name : NULL;
         if (!field || !nt__split_field_find(&p->split, field)) continue;
         nt_status status = nt__split_check_range(&p->split, field, claim->low, claim->limit);
@@ -137,7 +137,7 @@ static nt_status check_claims(const prediction *p) {
 /* Fills the split with the arrays that forward reads. */
 static nt_status bind(prediction *p) {
     nt_run *run = p->run;
-    const nt__routes *routes = &run->prediction_routes;
+    const nt__routes *routes = &run->routes.prediction;
     nt_status status = check_nameless(p);
     if (status != NT_OK) return status;
     if (routes->count == 0)
@@ -206,12 +206,12 @@ static void keep_rows(const prediction *p, const nt__staged *staged) {
 
 static nt_status batch(const prediction *p, nt__staged *staged) {
     nt_run *run = p->run;
-    nt__buffer *result = &run->outputs;
+    nt__buffer *result = &run->device.outputs;
     int64_t batches = nt__split_batches(&p->split);
     nt__transfers_take(run, staged);
-    nt_status status = nt__launch(run, run->forward, &run->prediction_routes, staged, false, &result);
-    if (status == NT_OK) status = nt__buffer_read(run->engine, &run->outputs, p->batch->data);
-    nt__buffer_free(&run->outputs);
+    nt_status status = nt__launch(run, run->programs.forward, &run->routes.prediction, staged, false, &result);
+    if (status == NT_OK) status = nt__buffer_read(run->engine, &run->device.outputs, p->batch->data);
+    nt__buffer_free(&run->device.outputs);
     if (status != NT_OK)
         return nt__fail_in(status, "batch %lld of %lld", (long long)staged->index + 1, (long long)batches);
     keep_rows(p, staged);
@@ -249,8 +249,8 @@ static nt_status make_outputs(prediction *p) {
 static nt_status run_batches(prediction *p) {
     nt_run *run = p->run;
     nt__stream_options options = {.engine = run->engine,
-                                  .fields = run->prediction_routes.names,
-                                  .field_count = run->prediction_routes.count,
+                                  .fields = run->routes.prediction.names,
+                                  .field_count = run->routes.prediction.count,
                                   .stopping = nt__stop_requested};
     nt__stream *stream;
     nt_status status = make_outputs(p);

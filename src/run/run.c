@@ -27,25 +27,6 @@ static nt_status check_train_split(const nt_run *run) {
         (long long)batches, (long long)accum, (long long)below, (long long)above);
 }
 
-nt__batch_field *nt__batch_new(nt_run *run, size_t count, int64_t size) {
-    nt__batch_field *fields = nt__arena_alloc(&run->arena, count, sizeof *fields);
-    nt_tensor *inputs = nt__arena_alloc(&run->arena, count, sizeof *inputs);
-    if (!fields || !inputs) return NULL;
-    run->batch_size = size;
-    run->batch_fields = fields;
-    run->batch = (nt_batch){.fields = fields, .count = count, .role = NT__ROLE_BATCH, .inputs = inputs};
-    return fields;
-}
-
-/* The fields of a batch, from the split that training uses, else from the first one. */
-static nt_status list_batch_fields(nt_run *run) {
-    const nt__split *split = run->train ? run->train : nt__data_split_at(run->data, 0);
-    nt__batch_field *fields = nt__batch_new(run, split->field_count, split->options.batch);
-    for (size_t i = 0; fields && i < split->field_count; i++)
-        fields[i] = (nt__batch_field){split->fields[i].name, nt__split_field_type(split, &split->fields[i])};
-    return fields ? NT_OK : NT_OUT_OF_MEMORY;
-}
-
 /* Settings and the hooks they come from see what derive set. */
 static nt_status derive(nt_run *run, const nt_run_options *options) {
     nt_status status = nt__fields_derive(run);
@@ -58,119 +39,29 @@ static nt_status build_data(nt_run *run, const nt_run_options *options) {
     if (run->settings.no_data) return NT_OK;
     nt__fail_nothing();
     nt_status status = run->experiment->hooks.build_data(run->fields, run->data);
-    if (status != NT_OK && !*nt_error_message()) nt__fail(status, "the hook returned '%s'", nt_status_name(status));
     nt_status kept = nt_data_status(run->data);
     if (kept != NT_OK) status = kept;
     if (status == NT_OK) status = nt__data_check(run->data);
-    if (status != NT_OK) return nt__fail_in(status, "build_data of %s", run->experiment->name);
+    status = nt__hook_status(run, "build_data", status);
+    if (status != NT_OK) return status;
     status = derive(run, options);
     if (status != NT_OK) return status;
     run->train = run->settings.evaluate_only ? NULL : nt__data_split_find(run->data, "train");
     if (run->train) status = check_train_split(run);
-    return status == NT_OK ? list_batch_fields(run) : status;
-}
-
-/* ---- which batch fields go to the device ------------------------------------------------------------------------ */
-
-static void mark_routes(const nt__program *program, bool *used) {
-    size_t count;
-    const nt__argument *arguments = program ? nt__program_arguments(program, &count) : NULL;
-    for (size_t i = 0; arguments && i < count; i++)
-        if (arguments[i].role == NT__ROLE_BATCH) used[arguments[i].index] = true;
-}
-
-static nt_status list_routes(nt_run *run, const bool *used, nt__routes *routes) {
-    routes->names = nt__arena_alloc(&run->arena, run->batch.count + 1, sizeof *routes->names);
-    routes->position = nt__arena_alloc(&run->arena, run->batch.count + 1, sizeof *routes->position);
-    if (!routes->names || !routes->position) return NT_OUT_OF_MEMORY;
-    for (size_t i = 0; i < run->batch.count; i++) {
-        routes->position[i] = used[i] ? (int)routes->count : -1;
-        if (used[i]) routes->names[routes->count++] = run->batch_fields[i].name;
-    }
-    return NT_OK;
-}
-
-static nt_status route(nt_run *run) {
-    bool *used = nt__arena_alloc(&run->arena, run->batch.count + 1, sizeof *used);
-    if (!used) return NT_OUT_OF_MEMORY;
-    mark_routes(run->gradient, used);
-    nt_status status = list_routes(run, used, &run->train_routes);
-    memset(used, 0, sizeof *used * run->batch.count);
-    mark_routes(run->forward, used);
-    if (status == NT_OK) status = list_routes(run, used, &run->prediction_routes);
-    for (size_t i = 0; i < run->metrics_count; i++) mark_routes(run->metrics[i].program, used);
-    return status == NT_OK ? list_routes(run, used, &run->evaluation_routes) : status;
+    return status == NT_OK ? nt__batch_list(run) : status;
 }
 
 /* ---- making ----------------------------------------------------------------------------------------------------- */
 
-/* The field of a prediction that came without a name has the one it was read under. */
-static void name_batch_field(nt_run *run) {
-    for (size_t i = 0; i < run->batch.count; i++)
-        if (!run->batch_fields[i].name) run->batch_fields[i].name = run->batch.taken;
-}
-
-nt_status nt__trace_programs(nt_run *run) {
-    run->model = nt__model_new(NT__ROLE_LEAF);
-    nt_status status = run->model ? nt__trace_model(run) : NT_OUT_OF_MEMORY;
-    if (status == NT_OK) name_batch_field(run);
-    if (status == NT_OK && run->train) status = nt__trace_gradient(run);
-    if (status == NT_OK && run->train) status = nt__trace_optimizer(run);
-    if (status == NT_OK) status = nt__trace_forward(run);
-    return status == NT_OK ? nt__trace_metrics(run) : status;
-}
-
-void nt__programs_free(nt_run *run) {
-    nt__program_free(run->gradient);
-    nt__program_free(run->optimizer);
-    nt__program_free(run->forward);
-    run->gradient = run->optimizer = run->forward = NULL;
-    for (size_t i = 0; i < run->metrics_count; i++) nt__program_free(run->metrics[i].program);
-    run->metrics_count = 0;
-    nt__model_free(run->model);
-    run->model = NULL;
-    nt__layout_free(&run->layout);
-}
-
 static nt_status trace_all(nt_run *run) {
     nt_status status = nt__trace_programs(run);
-    return status == NT_OK ? route(run) : status;
-}
-
-/* The rate of the first group. */
-static void add_rate(const nt_run *run, nt__text *text) {
-    const nt__binding *binding = run->rates[0].binding;
-    nt__text_add(text, ", rate ");
-    if (binding)
-        nt__schedule_print(&binding->schedule, text);
-    else
-        nt__text_add(text, "%g", run->rates[0].value);
-}
-
-static nt_status tell_setup(const nt_run *run) {
-    nt__text text = {0};
-    int64_t elements = 0;
-    for (size_t g = 0; g < run->layout.group_count; g++) elements += run->layout.groups[g].length;
-    nt__text_add(&text, "%s: %lld parameters in %zu arrays", run->experiment->name, (long long)elements,
-                 run->layout.row_count);
-    if (run->train) {
-        nt__text_add(&text, "; ");
-        nt__rule_print(&run->rule, &text);
-        add_rate(run, &text);
-        nt__text_add(&text, "; %lld batches of %lld, %lld steps an epoch", (long long)nt__split_batches(run->train),
-                     (long long)run->batch_size, (long long)(nt__split_batches(run->train) / run->settings.accum));
-    }
-    nt_status status = text.failed ? NT_OUT_OF_MEMORY : NT_OK;
-    if (status == NT_OK)
-        nt__tell(run, &(nt_event){.kind = NT_EVENT_SETUP, .text = text.data, .max_epochs = run->settings.max_epochs});
-    nt__text_free(&text);
-    return status;
+    return status == NT_OK ? nt__routes_list(run) : status;
 }
 
 nt_status nt__lay_out(nt_run *run) {
     nt_status status = trace_all(run);
     if (status == NT_OK) status = nt__device_setup(run);
-    return status == NT_OK ? tell_setup(run) : status;
+    return status == NT_OK ? nt__tell_setup(run) : status;
 }
 
 /* Without data the layout waits for the first prediction. */
@@ -199,7 +90,7 @@ static nt_status set_up(nt_run *run, const void *fields, const nt_run_options *o
     if (status == NT_OK) status = get_ready(run, options);
     nt__transfers_end(run);
     if (status == NT_OK) status = nt__transfers_tell(run, "the setup");
-    return status == NT_OK && !run->settings.no_data ? tell_setup(run) : status;
+    return status == NT_OK && !run->settings.no_data ? nt__tell_setup(run) : status;
 }
 
 nt_status nt_run_new(const nt_experiment *experiment, const void *fields, const nt_run_options *options, nt_run **out) {
@@ -228,16 +119,16 @@ nt_status nt_run_new(const nt_experiment *experiment, const void *fields, const 
 
 void nt__lay_out_undo(nt_run *run) {
     nt__device_free(run);
-    run->parameters = run->accumulators = run->states = NULL;
+    run->device.parameters = run->device.accumulators = run->device.states = NULL;
     run->rates = NULL;
     nt__programs_free(run);
     run->batch = (nt_batch){0};
     run->batch_fields = NULL;
-    run->train_routes = run->evaluation_routes = run->prediction_routes = (nt__routes){0};
+    run->routes.train = run->routes.evaluation = run->routes.prediction = (nt__routes){0};
 }
 
 bool nt__is_laid_out(const nt_run *run) {
-    return run->forward != NULL;
+    return run->programs.forward != NULL;
 }
 
 void nt_run_free(nt_run *run) {
@@ -254,8 +145,8 @@ void nt_run_free(nt_run *run) {
     nt__text_free(&run->drift);
     nt__options_free(run->compile_options);
     nt__data_free(run->data);
-    nt__safetensors_free(&run->waiting);
-    nt__free(run->waiting_path);
+    nt__safetensors_free(&run->waiting.file);
+    nt__free(run->waiting.path);
     nt__metrics_free(run->results);
     nt__fields_free(run);
     nt__free(run->result_values);

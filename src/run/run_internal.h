@@ -69,6 +69,8 @@ typedef struct nt__metrics_program {
     nt__buffer *buffers; /* one for each result */
     nt__buffer **results;
 } nt__metrics_program;
+/* NULL when there is none for so many rows. */
+const nt__metrics_program *nt__metrics_program_find(const nt_run *run, int64_t rows);
 
 /* The values of one step at a time: its loss, then those of the hook train_metrics or host_train_metrics. */
 typedef struct nt__step_metrics {
@@ -136,8 +138,41 @@ typedef struct nt__transfers {
     nt__tally steps[2], others, *now;
 } nt__transfers;
 
+/* ---- what a handle holds ---------------------------------------------------------------------------------------- */
+
+/* All programs, and what is known of them beside their text. */
+typedef struct nt__programs {
+    nt__program *gradient, *optimizer, *forward;
+    nt__metrics_program *metrics;
+    size_t metrics_count;
+    nt__traced_metrics train_metrics; /* of the gradient program */
+    const nt__claim *forward_claims;  /* about fields that forward reads */
+    size_t forward_claim_count;
+} nt__programs;
+
+/* The Device fields as inputs, in their order. */
+typedef struct nt__device_fields {
+    nt__device_slot *slots;
+    size_t count;                        /* of the slots */
+    size_t *first;                       /* one a field of the experiment: its first slot */
+    struct nt_tensors_content *contents; /* one a field: its slots */
+    const char **members;                /* one a slot, as the slots have them */
+    nt_tensor *tensors;                  /* one a slot, in the trace under way */
+} nt__device_fields;
+
+/* What else lives on the device, and what a launch is called with. */
+typedef struct nt__device {
+    nt__buffer *parameters, *accumulators; /* one a group */
+    nt__buffer *states;                    /* groups * states of the rule */
+    nt__buffer flags[2];                   /* false, true */
+    nt__buffer outputs;                    /* of forward, for as long as a batch is worked on */
+    nt__buffer **bound;                    /* the arguments of the launch under way */
+} nt__device;
+
 struct nt_run {
     nt__arena arena;
+
+    /* What it was made of. */
     const nt_experiment *experiment;
     const nt_experiment *registered; /* under its name, when the run was made */
     void *fields, *view;
@@ -146,63 +181,61 @@ struct nt_run {
     const char *preset;
     nt__settings settings;
     double hook_rate; /* what the learning_rate hook said, also where an option took its place */
+    nt_rule rule;
     nt_event_function on_event;
     void *event_context;
 
+    /* The data, and a batch of it. */
     nt_data *data;
     const nt__split *train; /* NULL: a handle for evaluation */
     nt__batch_field *batch_fields;
     nt_batch batch;
     int64_t batch_size;
 
+    /* The model, traced. */
     nt_model *model;
     nt__layout layout;
-    nt_rule rule;
     nt__type outputs_type;
+    nt__programs programs;
+    struct {
+        nt__routes train, evaluation, prediction;
+    } routes;
 
+    /* The device. */
     nt__engine *engine;
     nt__options *compile_options; /* NULL: the usual ones */
-    nt__program *gradient, *optimizer, *forward;
-    nt__metrics_program *metrics;
-    size_t metrics_count;
-    nt__traced_metrics train_metrics; /* of the gradient program */
-    nt__routes train_routes, evaluation_routes, prediction_routes;
-    const nt__claim *forward_claims; /* about fields that forward reads */
-    size_t forward_claim_count;
+    nt__device device;
+    nt__device_fields device_fields;
+    nt__transfers transfers;
 
-    nt__buffer *parameters, *accumulators; /* one a group */
-    nt__buffer *states;                    /* groups * states of the rule */
-    nt__rate *rates;                       /* one a group; in a handle for evaluation none */
-    nt__device_slot *slots;                /* of the Device fields, in their order */
-    size_t slot_count, *first_slot;        /* one a field */
-    const char **slot_members;             /* one a slot, as the slots have them */
-    nt_tensor *slot_tensors;               /* one a slot, in the trace under way */
-    struct nt_tensors_content *contents;   /* one a field: its slots */
-    nt__buffer flags[2];                   /* false, true */
-    nt__buffer **bound;                    /* the arguments of the launch under way */
-    nt__buffer outputs;
-
+    /* What changes from step to step. */
+    nt__rate *rates;       /* one a group; in a handle for evaluation none */
     nt__binding *bindings; /* of the schedules */
     size_t binding_count;
     bool schedules_from_option; /* else from the hook */
     int64_t horizon;            /* optimizer steps of all epochs: what schedules call the total */
 
-    nt__transfers transfers;
-
+    /* How far it is. */
     int64_t step, epoch;
-    bool told_waiting;        /* that training waits for data: said once */
-    bool busy;                /* training, evaluating or predicting: hooks and listeners must not start that again */
+    bool busy;         /* training, evaluating or predicting: hooks and listeners must not start that again */
+    bool told_waiting; /* that training waits for data: said once */
+    nt_metrics *results;
+    nt_value *result_values;
+    nt__log *log;
+    int lock; /* of run_dir; -1: none */
+
+    /* Against the code of now. */
     bool checking;            /* its hooks are traced for a comparison */
     bool is_check;            /* this is no run but the scratch of a comparison */
     uint64_t seen_generation; /* of the experiments, when the run was last compared */
     nt__text drift;           /* the report that was asked for last */
-    nt__log *log;
-    int lock;                /* of run_dir; -1: none */
-    nt__safetensors waiting; /* parameters for the first prediction of a handle without data */
-    char *waiting_path;      /* NULL: none */
-    nt__arena first;         /* what that prediction laid out */
-    nt_metrics *results;
-    nt_value *result_values;
+
+    /* Of a handle without data. */
+    nt__arena first; /* what its first prediction laid out */
+    struct {
+        nt__safetensors file;
+        char *path; /* NULL: none */
+    } waiting;      /* parameters for that prediction */
 };
 
 /* Error when the run is busy. */
@@ -214,8 +247,15 @@ nt_status nt__lay_out(nt_run *run);
 /* Undoes that, also half of it. */
 void nt__lay_out_undo(nt_run *run);
 bool nt__is_laid_out(const nt_run *run);
-/* A batch of `count` fields; names and types are filled in by the caller. NULL when memory is short. */
+
+/* batch.c: a batch of `count` fields; names and types are filled in by the caller. NULL when memory is short. */
 nt__batch_field *nt__batch_new(nt_run *run, size_t count, int64_t size);
+/* The fields of the split that training uses, else of the first one. */
+nt_status nt__batch_list(nt_run *run);
+/* The field of a prediction that came without a name has the one it was read under. */
+void nt__batch_name_field(nt_run *run);
+/* The routes of the programs, which have been traced. */
+nt_status nt__routes_list(nt_run *run);
 
 /* weights.c: the file that was loaded before there was a layout, if any. */
 nt_status nt__load_waiting(nt_run *run);
@@ -225,16 +265,9 @@ nt_status nt__settings_resolve(nt_run *run, const nt_run_options *options);
 
 double nt__learning_rate_of(const nt_experiment *experiment, const void *fields);
 
-/* run.c: all programs of the run, traced. */
+/* programs.c: all programs of the run, traced. */
 nt_status nt__trace_programs(nt_run *run);
 void nt__programs_free(nt_run *run);
-
-/* trace.c: the hooks as programs. Each function is one trace. */
-nt_status nt__trace_model(nt_run *run); /* learns the parameters and the layout */
-nt_status nt__trace_gradient(nt_run *run);
-nt_status nt__trace_optimizer(nt_run *run);
-nt_status nt__trace_forward(nt_run *run);
-nt_status nt__trace_metrics(nt_run *run);
 
 /* drift.c: what differs from the code and the settings of now, as notices. `training` false: only what evaluations
  * use. */
@@ -252,7 +285,8 @@ nt_status nt__launch(nt_run *run, nt__program *program, const nt__routes *routes
  * one, and freeing lent memory waits for that; so it stays until the value after this. The fresh one is made first. */
 nt_status nt__slot_write(nt_run *run, nt__purpose purpose, const char *name, nt__type type, const void *data,
                          nt__buffer *slot, nt__buffer *former);
-/* The rates without buffers: names, and ratios from the hook. */
+
+/* rates.c: the rates without buffers: names, and ratios from the hook. */
 nt_status nt__rates_list(nt_run *run);
 /* Gives a group the base rate `base`, times its ratio; uploaded when its bits moved. */
 nt_status nt__rate_write(nt_run *run, size_t group, double base);
@@ -281,6 +315,8 @@ void nt__transfers_free(nt_run *run);
 /* fields.c: the handle's own copy of the experiment. */
 nt_status nt__fields_take(nt_run *run, const void *fields, const char *preset);
 nt_status nt__fields_derive(nt_run *run);
+/* What a hook returned, with a message that names it in any case. */
+nt_status nt__hook_status(const nt_run *run, const char *hook, nt_status status);
 void nt__fields_free(nt_run *run);
 
 /* device_fields.c: Device fields as inputs of the programs. */
@@ -300,16 +336,21 @@ nt_status nt__device_slot_write(nt_run *run, size_t slot, nt_array *array);
 
 /* evaluate.c: one pass. NT_INTERRUPTED: it was asked to stop, and there are no results. */
 nt_status nt__evaluate_split(nt_run *run, const nt__split *split);
+/* The values of the newest evaluation. */
+const nt_value *nt__result_values(const nt_run *run, size_t *count);
+void nt__results_forget(nt_run *run);
 
-/* events.c: what the run tells its listener and its log. */
+/* events.c: what the run tells its listener, and whether it was told to stop. */
 void nt__tell(const nt_run *run, const nt_event *event);
+bool nt__stop_requested(void);
+
+/* print.c: the event of the setup, with the line that sums it up. */
+nt_status nt__tell_setup(const nt_run *run);
+
+/* log.c: the log in run_dir, begun once and ended by each training. */
 nt_status nt__log_begin(nt_run *run);
 nt_status nt__log_values(nt_run *run, const char *context, int64_t step, int64_t epoch, const nt_value *values,
                          size_t count);
 nt_status nt__log_end(nt_run *run, nt_status outcome);
-/* The values of the newest evaluation. */
-const nt_value *nt__result_values(const nt_run *run, size_t *count);
-
-bool nt__stop_requested(void);
 
 #endif

@@ -46,12 +46,13 @@ static nt_status check_marker(const nt_run *run, const target *t) {
 }
 
 static nt_status find_slot(const nt_run *run, target *t, const char *member) {
-    size_t first = run->first_slot[t->field], count = run->contents[t->field].count;
+    size_t first = run->device_fields.first[t->field], count = run->device_fields.contents[t->field].count;
     bool is_set = t->info->type == NT_FIELD_ARRAYS;
-    if (!is_set && !member) t->slot = &run->slots[first];
+    if (!is_set && !member) t->slot = &run->device_fields.slots[first];
     if (!member) return NT_OK;
     for (size_t i = 0; is_set && i < count; i++)
-        if (strcmp(run->slots[first + i].member, member) == 0) t->slot = &run->slots[first + i];
+        if (strcmp(run->device_fields.slots[first + i].member, member) == 0)
+            t->slot = &run->device_fields.slots[first + i];
     if (t->slot) return NT_OK;
     nt__text shown = {0};
     nt__field_print(t->info, run->fields, &shown);
@@ -156,18 +157,18 @@ nt_status nt_set_device_array(nt_run *run, const char *field, nt_array *value) {
     if (is_scalar(&t))
         status = nt__device_field_write(run, t.field, fitting->data);
     else
-        status = nt__device_slot_write(run, (size_t)(t.slot - run->slots), fitting);
+        status = nt__device_slot_write(run, (size_t)(t.slot - run->device_fields.slots), fitting);
     nt_array_free(fitting);
     return status;
 }
 
 /* A set with the same names, each array converted; NULL with a message. */
 static nt_arrays *fit_all(const nt_run *run, const target *t, const nt_arrays *value) {
-    size_t first = run->first_slot[t->field], count = run->contents[t->field].count;
+    size_t first = run->device_fields.first[t->field], count = run->device_fields.contents[t->field].count;
     nt_arrays *fitting = nt_arrays_new();
     nt_status status = fitting ? NT_OK : NT_OUT_OF_MEMORY;
     for (size_t i = 0; status == NT_OK && i < count; i++) {
-        const nt__device_slot *slot = &run->slots[first + i];
+        const nt__device_slot *slot = &run->device_fields.slots[first + i];
         nt_array *array = nt_arrays_find(value, slot->member), *converted = NULL;
         status = array ? fit(run, t, slot, array, &converted)
                        : nt__fail_in(NT_INVALID, "%s: field %s of %s", t->call, t->name, run->experiment->name);
@@ -184,9 +185,9 @@ nt_status nt_set_device_arrays(nt_run *run, const char *field, nt_arrays *value)
     if (status != NT_OK) return status;
     if (!nt__given(value, t.call, "value")) return NT_INVALID;
     if (t.slot) return refuse_kind(run, &t, "a set of arrays");
-    if (nt_arrays_count(value) != run->contents[t.field].count)
+    if (nt_arrays_count(value) != run->device_fields.contents[t.field].count)
         return nt__fail(NT_INVALID, "nt_set_device: field %s of %s has %zu arrays and the new set %zu", t.name,
-                        run->experiment->name, run->contents[t.field].count, nt_arrays_count(value));
+                        run->experiment->name, run->device_fields.contents[t.field].count, nt_arrays_count(value));
     nt_arrays *fitting = fit_all(run, &t, value);
     if (!fitting) return nt_error_status();
     status = nt__device_field_write(run, t.field, &fitting);
@@ -203,9 +204,10 @@ nt_array *nt_get_device(nt_run *run, const char *field) {
         refuse_kind(run, &t, "read as one; name an array of it: FIELD.NAME");
         return NULL;
     }
-    size_t index = (size_t)(t.slot - run->slots);
+    size_t index = (size_t)(t.slot - run->device_fields.slots);
     nt_array *value = nt_array_new(t.slot->type.dtype, t.slot->type.shape);
-    if (!value || nt__buffer_read(run->engine, &run->slots[index].buffer, value->data) == NT_OK) return value;
+    if (!value || nt__buffer_read(run->engine, &run->device_fields.slots[index].buffer, value->data) == NT_OK)
+        return value;
     nt_array_free(value);
     return NULL;
 }

@@ -41,7 +41,7 @@ static nt_status diverged(const loop *l, const pending *p, double loss) {
 
 static void drop(const loop *l, pending *p) {
     nt__buffer_free(&p->loss);
-    for (size_t i = 0; i < l->run->train_metrics.result_count; i++) nt__buffer_free(&p->metrics[i]);
+    for (size_t i = 0; i < l->run->programs.train_metrics.result_count; i++) nt__buffer_free(&p->metrics[i]);
     nt__staged_free(p->staged);
     p->staged = NULL;
 }
@@ -93,7 +93,7 @@ static nt_status complete(loop *l, pending *p) {
 }
 
 static nt_status run_optimizer(loop *l) {
-    nt_status status = nt__launch(l->run, l->run->optimizer, NULL, NULL, false, l->optimizer_results);
+    nt_status status = nt__launch(l->run, l->run->programs.optimizer, NULL, NULL, false, l->optimizer_results);
     if (status == NT_OK) l->run->step++;
     return status;
 }
@@ -107,13 +107,14 @@ static nt_status micro_batch(loop *l, nt__staged *staged) {
     now->step = run->step;
     now->closes = position == run->settings.accum - 1;
     l->gradient_results[0] = &now->loss;
-    for (size_t i = 0; i < run->train_metrics.result_count; i++)
+    for (size_t i = 0; i < run->programs.train_metrics.result_count; i++)
         l->gradient_results[1 + run->layout.group_count + i] = &now->metrics[i];
     nt__transfers_at(run, now->step + 1);
     nt__transfers_take(run, staged);
     nt_status status = position == 0 ? nt__schedules_apply(run) : NT_OK;
     if (status == NT_OK)
-        status = nt__launch(run, run->gradient, &run->train_routes, staged, position == 0, l->gradient_results);
+        status =
+            nt__launch(run, run->programs.gradient, &run->routes.train, staged, position == 0, l->gradient_results);
     if (status == NT_OK && now->closes) status = run_optimizer(l);
     if (status != NT_OK) return at_step(l, now, status);
     return complete(l, before);
@@ -172,8 +173,8 @@ static nt_status log_waiting(loop *l) {
 static nt_status train_pass(loop *l) {
     nt_run *run = l->run;
     nt__stream_options options = {.engine = run->engine,
-                                  .fields = run->train_routes.names,
-                                  .field_count = run->train_routes.count,
+                                  .fields = run->routes.train.names,
+                                  .field_count = run->routes.train.count,
                                   .seed = (uint64_t)run->settings.seed,
                                   .epoch = run->epoch,
                                   .stopping = nt__stop_requested};
@@ -203,8 +204,7 @@ static nt_status epoch(loop *l) {
     nt_run *run = l->run;
     double start = nt__seconds();
     run->epoch++;
-    nt__free(run->result_values);
-    run->result_values = NULL;
+    nt__results_forget(run);
     nt_status status = train_pass(l);
     if (status == NT_OK) status = validate_epoch(run);
     if (status != NT_OK) return status;
@@ -228,7 +228,7 @@ static nt_status epoch(loop *l) {
 static nt_status bind_results(loop *l, nt__arena *arena) {
     nt_run *run = l->run;
     size_t groups = run->layout.group_count, states = groups * (size_t)run->rule.kind->state_count;
-    size_t metrics = run->train_metrics.result_count;
+    size_t metrics = run->programs.train_metrics.result_count;
     l->gradient_results = nt__arena_alloc(arena, 1 + groups + metrics, sizeof *l->gradient_results);
     l->optimizer_results = nt__arena_alloc(arena, groups + states, sizeof *l->optimizer_results);
     for (int i = 0; i < 2; i++) {
@@ -237,10 +237,10 @@ static nt_status bind_results(loop *l, nt__arena *arena) {
     }
     if (!l->gradient_results || !l->optimizer_results) return NT_OUT_OF_MEMORY;
     for (size_t g = 0; g < groups; g++) {
-        l->gradient_results[1 + g] = &run->accumulators[g];
-        l->optimizer_results[g] = &run->parameters[g];
+        l->gradient_results[1 + g] = &run->device.accumulators[g];
+        l->optimizer_results[g] = &run->device.parameters[g];
     }
-    for (size_t s = 0; s < states; s++) l->optimizer_results[groups + s] = &run->states[s];
+    for (size_t s = 0; s < states; s++) l->optimizer_results[groups + s] = &run->device.states[s];
     return NT_OK;
 }
 

@@ -8,7 +8,7 @@ static nt_status read_group(nt_run *run, int group, nt_array **out) {
     nt__type type = nt__group_type(&run->layout.groups[group]);
     *out = nt_array_new(type.dtype, type.shape);
     if (!*out) return NT_OUT_OF_MEMORY;
-    nt_status status = nt__buffer_read(run->engine, &run->parameters[group], (*out)->data);
+    nt_status status = nt__buffer_read(run->engine, &run->device.parameters[group], (*out)->data);
     if (status == NT_OK) return NT_OK;
     nt_array_free(*out);
     *out = NULL;
@@ -150,11 +150,11 @@ static nt_status upload_group(nt_run *run, int group, const nt__safetensors *fil
     }
     nt__buffer fresh = {0};
     nt_status status =
-        nt__buffer_upload(run->engine, 0, run->parameters[group].name, NT__PARAMETERS, type, flat->data, &fresh);
+        nt__buffer_upload(run->engine, 0, run->device.parameters[group].name, NT__PARAMETERS, type, flat->data, &fresh);
     nt_array_free(flat);
     if (status != NT_OK) return status;
-    nt__buffer_free(&run->parameters[group]);
-    run->parameters[group] = fresh;
+    nt__buffer_free(&run->device.parameters[group]);
+    run->device.parameters[group] = fresh;
     return NT_OK;
 }
 
@@ -166,9 +166,9 @@ static nt_status take(nt_run *run, const char *path, const nt__safetensors *file
 }
 
 static void forget_waiting(nt_run *run) {
-    nt__safetensors_free(&run->waiting);
-    nt__free(run->waiting_path);
-    run->waiting_path = NULL;
+    nt__safetensors_free(&run->waiting.file);
+    nt__free(run->waiting.path);
+    run->waiting.path = NULL;
 }
 
 /* Takes the file over, in place of one that waits already. */
@@ -179,14 +179,14 @@ static nt_status keep_waiting(nt_run *run, const char *path, nt__safetensors *fi
         return NT_OUT_OF_MEMORY;
     }
     forget_waiting(run);
-    run->waiting = *file;
-    run->waiting_path = copy;
+    run->waiting.file = *file;
+    run->waiting.path = copy;
     return NT_OK;
 }
 
 nt_status nt__load_waiting(nt_run *run) {
-    if (!run->waiting_path) return NT_OK;
-    nt_status status = take(run, run->waiting_path, &run->waiting);
+    if (!run->waiting.path) return NT_OK;
+    nt_status status = take(run, run->waiting.path, &run->waiting.file);
     if (status == NT_OK) forget_waiting(run);
     return status;
 }

@@ -155,7 +155,7 @@ static void arrays_are_inputs(void **state) {
     nt__transfer before = uploads();
     size_t live = nt__memory().live;
     nt_run *run = make_and_give_back(with_arrays());
-    assert_int_equal(run->slot_count, 5);
+    assert_int_equal(run->device_fields.count, 5);
     assert_true(scale_in_build_data == 1); /* a plain value on the host */
     assert_int_equal(uploads().count - before.count, 5);
     assert_int_equal(uploads().bytes - before.bytes, 8 + 8 + 16 + 16 + 4);

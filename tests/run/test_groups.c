@@ -154,7 +154,7 @@ static char *optimizer_text(int arrays, int groups) {
     nt_run *run = make(e);
     assert_int_equal(run->layout.row_count, arrays);
     assert_int_equal(run->layout.group_count, groups);
-    char *text = nt__strdup(nt__program_text(run->optimizer));
+    char *text = nt__strdup(nt__program_text(run->programs.optimizer));
     assert_non_null(text);
     nt_run_free(run);
     return text;
@@ -183,7 +183,7 @@ static void it_grows_with_the_groups(void **state) {
         e.own_groups = true;
         nt_run *run = make(e);
         assert_int_equal(run->layout.group_count, i);
-        lengths[i - 1] = strlen(nt__program_text(run->optimizer));
+        lengths[i - 1] = strlen(nt__program_text(run->programs.optimizer));
         nt_run_free(run);
     }
     assert_true(lengths[1] > lengths[0] + lengths[0] / 2);
@@ -204,12 +204,12 @@ static void g_of_each_cross_the_boundary(void **state) {
     e.arrays = 100;
     e.groups = 2;
     nt_run *run = make_with(e, 2);
-    assert_int_equal(count_role(run->gradient, NT__ROLE_PARAMETERS), 2);
-    assert_int_equal(count_role(run->gradient, NT__ROLE_ACCUMULATOR), 2);
-    assert_int_equal(count_role(run->optimizer, NT__ROLE_PARAMETERS), 2);
-    assert_int_equal(count_role(run->optimizer, NT__ROLE_ACCUMULATOR), 2);
-    assert_int_equal(count_role(run->optimizer, NT__ROLE_STATE), 2 * 5);
-    assert_int_equal(count_role(run->optimizer, NT__ROLE_RATE), 2);
+    assert_int_equal(count_role(run->programs.gradient, NT__ROLE_PARAMETERS), 2);
+    assert_int_equal(count_role(run->programs.gradient, NT__ROLE_ACCUMULATOR), 2);
+    assert_int_equal(count_role(run->programs.optimizer, NT__ROLE_PARAMETERS), 2);
+    assert_int_equal(count_role(run->programs.optimizer, NT__ROLE_ACCUMULATOR), 2);
+    assert_int_equal(count_role(run->programs.optimizer, NT__ROLE_STATE), 2 * 5);
+    assert_int_equal(count_role(run->programs.optimizer, NT__ROLE_RATE), 2);
     nt_run_free(run);
 }
 

@@ -374,7 +374,7 @@ static void a_failed_first_prediction_settles_nothing(void **state) {
     nt_array_free(label);
 }
 
-/* ---- what is refused: EV-21, S-71, R-10, R-12, A-201 ------------------------------------------------------------- */
+/* ---- what is refused: EV-21, S-71, R-10, R-12, A-201 ------------------------------------------------------------ */
 
 static nt_tensor two_fields(const void *view, nt_model *m, nt_batch *batch) {
     nt_tensor label = nt_convert(nt_reshape(nt_field(batch, "label"), -1, 1), NT_F32);

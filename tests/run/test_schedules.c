@@ -473,7 +473,7 @@ static void a_hundred_steps_compile_nothing(void **state) {
     char hexadecimal[16];
     memcpy(&bits, &rate, sizeof bits);
     snprintf(hexadecimal, sizeof hexadecimal, "%08X", bits);
-    assert_null(strstr(nt__program_text(run->optimizer), hexadecimal));
+    assert_null(strstr(nt__program_text(run->programs.optimizer), hexadecimal));
     nt_run_free(run);
 }
 

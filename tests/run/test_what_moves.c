@@ -274,16 +274,16 @@ static bool same_text(const nt__program *a, const nt__program *b) {
 
 /* One program for full batches and one for the short last one. */
 static bool same_metrics(const nt_run *a, const nt_run *b) {
-    bool same = a->metrics_count == b->metrics_count;
-    for (size_t i = 0; same && i < a->metrics_count; i++)
-        same = same_text(a->metrics[i].program, b->metrics[i].program);
+    bool same = a->programs.metrics_count == b->programs.metrics_count;
+    for (size_t i = 0; same && i < a->programs.metrics_count; i++)
+        same = same_text(a->programs.metrics[i].program, b->programs.metrics[i].program);
     return same;
 }
 
 static unsigned moved(const nt_run *a, const nt_run *b) {
-    return (same_text(a->gradient, b->gradient) ? 0 : GRADIENT) |
-           (same_text(a->optimizer, b->optimizer) ? 0 : OPTIMIZER) | (same_text(a->forward, b->forward) ? 0 : FORWARD) |
-           (same_metrics(a, b) ? 0 : METRICS);
+    return (same_text(a->programs.gradient, b->programs.gradient) ? 0 : GRADIENT) |
+           (same_text(a->programs.optimizer, b->programs.optimizer) ? 0 : OPTIMIZER) |
+           (same_text(a->programs.forward, b->programs.forward) ? 0 : FORWARD) | (same_metrics(a, b) ? 0 : METRICS);
 }
 
 static uint64_t misses_of(nt_run *run) {
@@ -296,15 +296,15 @@ static uint64_t misses_of(nt_run *run) {
 static uint64_t programs(const nt_run *run, unsigned moves) {
     uint64_t count = 0;
     for (unsigned bit = GRADIENT; bit <= FORWARD; bit <<= 1) count += (moves & bit) != 0;
-    return count + (moves & METRICS ? run->metrics_count : 0);
+    return count + (moves & METRICS ? run->programs.metrics_count : 0);
 }
 
 static void check_row(size_t index) {
     variant v = base(rows[index].metrics_kind);
     nt_cache_reset();
     nt_run *before = make(&v);
-    assert_int_equal(before->metrics_count, rows[index].metrics_kind == ON_HOST ? 0 : 2);
-    assert_int_equal(misses_of(before), 3 + before->metrics_count);
+    assert_int_equal(before->programs.metrics_count, rows[index].metrics_kind == ON_HOST ? 0 : 2);
+    assert_int_equal(misses_of(before), 3 + before->programs.metrics_count);
     rows[index].change(&v);
     nt_run *after = make(&v);
     unsigned moves = moved(before, after);

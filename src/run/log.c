@@ -1,0 +1,109 @@
+/* The log of a run: the folder it lies in, its first line with every field and setting, the values of steps and
+ * epochs, and its end.
+ * Not here: the form of a line (log/jsonl.c).
+ */
+#include <string.h>
+
+#include "run/run_internal.h"
+
+/* ---- the first line --------------------------------------------------------------------------------------------- */
+
+/* What a line can hold: Host fields that are neither a number nor a string are left out (S-50), and not looked at. */
+static bool is_logged(const nt_field_info *field) {
+    return field->marker != NT_HOST || nt__field_is_number(field) || field->type == NT_FIELD_STRING;
+}
+
+/* A string's text, "" for NULL; of arrays types and shapes; numbers as they are (S-51). False: memory is short. */
+static bool field_value(nt__arena *texts, const nt_field_info *field, const void *fields, nt__log_value *out) {
+    *out = (nt__log_value){.name = field->name, .number = nt__field_number(field, fields)};
+    if (nt__field_is_number(field)) return true;
+    if (field->type == NT_FIELD_STRING) {
+        memcpy(&out->text, (const char *)fields + field->offset, sizeof out->text);
+        if (!out->text) out->text = "";
+        return true;
+    }
+    nt__text text = {0};
+    nt__field_print(field, fields, &text);
+    out->text = text.failed ? NULL : nt__arena_strdup(texts, text.data);
+    nt__text_free(&text);
+    return out->text != NULL;
+}
+
+/* Every field and setting. Settings come last and win over fields of the same name (S-52). */
+static nt_status log_values(nt_run *run, nt__arena *texts) {
+    const nt__settings *s = &run->settings;
+    const nt__log_value settings[] = {{"seed", NULL, (double)s->seed},
+                                      {"accum", NULL, (double)s->accum},
+                                      {"max_epochs", NULL, (double)s->max_epochs},
+                                      {"gradient_clip_norm", NULL, s->gradient_clip_norm},
+                                      {"learning_rate", NULL, s->learning_rate},
+                                      {"rule", nt_rule_name(run->rule), 0},
+                                      {"preset", run->preset, 0}};
+    size_t field_count = run->experiment->field_count, extra = sizeof settings / sizeof *settings, count = 0;
+    nt__log_value *values = nt__arena_alloc(texts, field_count + extra, sizeof *values);
+    if (!values) return NT_OUT_OF_MEMORY;
+    for (size_t i = 0; i < field_count; i++) {
+        const nt_field_info *field = &run->experiment->fields[i];
+        if (is_logged(field) && !field_value(texts, field, run->fields, &values[count++])) return NT_OUT_OF_MEMORY;
+    }
+    for (size_t i = 0; i < extra - !run->preset; i++) values[count++] = settings[i];
+    return nt__log_line(run->log, "params", NULL, 0, 0, values, count);
+}
+
+static nt_status log_parameters(nt_run *run) {
+    nt__arena texts = {0};
+    nt_status status = log_values(run, &texts);
+    nt__arena_free(&texts);
+    return status;
+}
+
+/* ---- begin and end ---------------------------------------------------------------------------------------------- */
+
+/* Two runs in one folder would write over each other's log and parameters. */
+static nt_status lock_folder(nt_run *run) {
+    nt_status status = nt__make_folder(run->settings.run_dir);
+    if (status == NT_OK) status = nt__lock_folder(run->settings.run_dir, &run->lock);
+    if (status == NT_OK) return NT_OK;
+    return nt__fail(status, "run_dir: %s%s", nt_error_message(),
+                    status == NT_INVALID ? " by another run: wait for its end, or give this one another run_dir" : "");
+}
+
+static nt_status open_log(nt_run *run) {
+    char *path = nt__sprintf("%s/metrics.jsonl", run->settings.run_dir);
+    if (!path) return NT_OUT_OF_MEMORY;
+    nt_status status = nt__log_open(path, &run->log);
+    nt__free(path);
+    return status == NT_OK ? log_parameters(run) : status;
+}
+
+/* What fails is undone, so that a second try begins anew. */
+nt_status nt__log_begin(nt_run *run) {
+    if (run->settings.no_log || run->log) return NT_OK;
+    nt_status status = lock_folder(run);
+    if (status == NT_OK) status = open_log(run);
+    if (status == NT_OK) return NT_OK;
+    nt__log_close(run->log);
+    nt__unlock_folder(run->lock);
+    run->log = NULL;
+    run->lock = -1;
+    return status;
+}
+
+enum { MOST_VALUES = 64 };
+
+nt_status nt__log_values(nt_run *run, const char *context, int64_t step, int64_t epoch, const nt_value *values,
+                         size_t count) {
+    if (!run->log || count == 0) return NT_OK;
+    nt__log_value few[MOST_VALUES], *all = count <= MOST_VALUES ? few : nt__alloc(count, sizeof *all);
+    if (!all) return NT_OUT_OF_MEMORY;
+    for (size_t i = 0; i < count; i++) all[i] = (nt__log_value){values[i].name, NULL, values[i].value};
+    nt_status status = nt__log_line(run->log, "metrics", context, step, epoch, all, count);
+    if (all != few) nt__free(all);
+    return status;
+}
+
+nt_status nt__log_end(nt_run *run, nt_status outcome) {
+    if (!run->log) return NT_OK;
+    const char *text = outcome == NT_OK ? "completed" : outcome == NT_INTERRUPTED ? "requested" : "error";
+    return nt__log_line(run->log, "finish", NULL, 0, 0, &(nt__log_value){.name = "status", .text = text}, 1);
+}

@@ -1,0 +1,67 @@
+/* A run in words: the line when it is set up, and what nt_run_print shows.
+ * Not here: fields as a table or a line (experiment/show.c).
+ */
+#include "run/run_internal.h"
+
+/* ---- the setup -------------------------------------------------------------------------------------------------- */
+
+/* The rate of the first group. */
+static void add_rate(const nt_run *run, nt__text *text) {
+    const nt__binding *binding = run->rates[0].binding;
+    nt__text_add(text, ", rate ");
+    if (binding)
+        nt__schedule_print(&binding->schedule, text);
+    else
+        nt__text_add(text, "%g", run->rates[0].value);
+}
+
+nt_status nt__tell_setup(const nt_run *run) {
+    nt__text text = {0};
+    int64_t elements = 0;
+    for (size_t g = 0; g < run->layout.group_count; g++) elements += run->layout.groups[g].length;
+    nt__text_add(&text, "%s: %lld parameters in %zu arrays", run->experiment->name, (long long)elements,
+                 run->layout.row_count);
+    if (run->train) {
+        nt__text_add(&text, "; ");
+        nt__rule_print(&run->rule, &text);
+        add_rate(run, &text);
+        nt__text_add(&text, "; %lld batches of %lld, %lld steps an epoch", (long long)nt__split_batches(run->train),
+                     (long long)run->batch_size, (long long)(nt__split_batches(run->train) / run->settings.accum));
+    }
+    nt_status status = text.failed ? NT_OUT_OF_MEMORY : NT_OK;
+    if (status == NT_OK)
+        nt__tell(run, &(nt_event){.kind = NT_EVENT_SETUP, .text = text.data, .max_epochs = run->settings.max_epochs});
+    nt__text_free(&text);
+    return status;
+}
+
+/* ---- printing --------------------------------------------------------------------------------------------------- */
+
+static void add_settings(const nt_run *run, nt__text *out) {
+    const nt__settings *s = &run->settings;
+    nt__text_add(out, "seed %lld, max_epochs %lld, accum %lld, gradient_clip_norm %g, learning_rate %g, ",
+                 (long long)s->seed, (long long)s->max_epochs, (long long)s->accum, s->gradient_clip_norm,
+                 s->learning_rate);
+    nt__rule_print(&run->rule, out);
+    nt__text_add(out, "; step %lld, epoch %lld", (long long)run->step, (long long)run->epoch);
+}
+
+nt_status nt_run_print(const nt_run *run, nt_form form, FILE *out) {
+    if (!nt__given(run, "nt_run_print", "run") || !nt__given(out, "nt_run_print", "out")) return NT_INVALID;
+    const nt_experiment *experiment = run->experiment;
+    nt__shown shown = {.experiment = experiment, .fields = run->fields, .derived = run->derived};
+    nt__text text = {0};
+    if (form == NT_LINE)
+        nt__experiment_line(&shown, &text);
+    else
+        nt__text_add(&text, "%s (%s)", experiment->name, experiment->file);
+    if (run->preset) nt__text_add(&text, ", preset %.64s", run->preset);
+    if (form == NT_TABLE) {
+        nt__text_add(&text, "\n");
+        nt__experiment_table(&shown, &text);
+    }
+    nt__text_add(&text, form == NT_LINE ? "; " : "  ");
+    add_settings(run, &text);
+    if (form == NT_TABLE) nt__text_add(&text, "\n");
+    return nt__text_write(&text, out);
+}

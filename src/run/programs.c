@@ -1,0 +1,323 @@
+/* The programs of a run: which there are, what goes into each, and what comes out. A trace costs milliseconds, so a
+ * handle traces everything when it is made, and the programs' text is their key.
+ * Not here: what all traces have in common (trace.c).
+ */
+#include <string.h>
+
+#include "run/trace.h"
+
+/* ---- the parameters --------------------------------------------------------------------------------------------- */
+
+/* The name is copied at once: a hook may write it into the same memory each time. */
+static nt_status name_group(nt_run *run, const nt__leaf *leaf, const char **out) {
+    const char *name = run->experiment->hooks.param_group(run->fields, leaf->path);
+    if (name && !*name)
+        return nt__fail(NT_INVALID,
+                        "the param_group hook gave an empty name for parameter '%s'; NULL puts it into the group "
+                        "'default'",
+                        leaf->path);
+    *out = nt__arena_strdup(&run->arena, name ? name : "default");
+    return *out ? NT_OK : NT_OUT_OF_MEMORY;
+}
+
+static nt_status lay_out(nt_run *run) {
+    size_t count;
+    const nt__leaf *leaves = nt__model_leaves(run->model, &count);
+    if (!run->experiment->hooks.param_group) return nt__layout_build(leaves, count, NULL, &run->layout);
+    const char **groups = nt__arena_alloc(&run->arena, count + 1, sizeof *groups);
+    nt_status status = groups ? NT_OK : NT_OUT_OF_MEMORY;
+    for (size_t i = 0; status == NT_OK && i < count; i++) status = name_group(run, &leaves[i], &groups[i]);
+    return status == NT_OK ? nt__layout_build(leaves, count, groups, &run->layout) : status;
+}
+
+static nt_status trace_model(nt_run *run) {
+    nt__tracing t;
+    nt_status status = nt__tracing_begin(&t, run);
+    if (status != NT_OK) return status;
+    nt__tracing_forward(&t);
+    nt__tracing_check_outputs(&t);
+    if (run->train) nt__tracing_loss(&t);
+    status = nt__trace_status(t.graph);
+    if (status == NT_OK) status = nt__tracing_check_claims(&t);
+    nt__tracing_end(&t);
+    if (status != NT_OK) return status;
+    return lay_out(run);
+}
+
+/* ---- gradient --------------------------------------------------------------------------------------------------- */
+
+/* One accumulator: the scaled gradient, added to what is there unless it is the first of its step. A choice and never a
+ * product with 0: a nan must not survive the reset. With accum 1 every micro-batch is the first, and the old
+ * accumulator is only memory to write to. */
+static nt_tensor accumulate(nt_tensor gradient, nt_tensor accumulator, nt_tensor first, int64_t accum) {
+    if (accum == 1) return gradient;
+    nt_tensor scaled = nt_mul(gradient, 1.0 / (double)accum);
+    return nt_where(first, scaled, nt_add(accumulator, scaled));
+}
+
+static void report_unreached(const nt_run *run, const bool *reached) {
+    for (size_t i = 0; i < run->layout.row_count && !run->settings.quiet; i++)
+        if (!reached[i])
+            nt__notice("%s: the loss does not depend on parameter '%s'; its gradient is zero", run->experiment->name,
+                       run->layout.rows[i].path);
+}
+
+/* What train_metrics reports, or the outputs for host_train_metrics: results of the gradient program behind the
+ * accumulators. Neither is differentiated. */
+static nt_status report_training(nt__tracing *t) {
+    nt_run *run = t->run;
+    const nt_hooks *hooks = &run->experiment->hooks;
+    nt_device_metrics reported = {0};
+    if (hooks->train_metrics) hooks->train_metrics(run->view, &reported, t->outputs, &run->batch);
+    nt_status status = nt__traced_metrics_keep(run, &reported, &run->programs.train_metrics);
+    if (status == NT_OK && hooks->host_train_metrics)
+        run->programs.train_metrics.results[run->programs.train_metrics.result_count++] =
+            (nt__result){"outputs", t->outputs, {0}};
+    nt__device_metrics_free(&reported);
+    return status;
+}
+
+static void add_accumulators(nt__tracing *t, const nt_tensor *gradients, nt__result *results, nt__port *ports) {
+    const nt__layout *layout = &t->run->layout;
+    nt_tensor first = nt__input(NT__ROLE_FIRST, 0, "first", (nt__type){NT_BOOL, {0}});
+    for (size_t g = 0; g < layout->group_count; g++) {
+        const nt__group *group = &layout->groups[g];
+        nt_tensor accumulator =
+            nt__tracing_input(t, NT__ROLE_ACCUMULATOR, (int)g, "accumulator", group->name, nt__group_type(group));
+        nt_tensor flat = nt__layout_gather(layout, (int)g, gradients);
+        nt_tensor sum = accumulate(flat, accumulator, first, t->run->settings.accum);
+        results[g] = (nt__result){"accumulator", sum, accumulator};
+        ports[g] = (nt__port){.name = "accumulator", .purpose = NT__ACCUMULATOR};
+    }
+}
+
+static nt_status make_gradient(nt__tracing *t, bool *reached) {
+    nt_run *run = t->run;
+    const nt__layout *layout = &run->layout;
+    nt_tensor *gradients = nt__arena_alloc(&t->arena, layout->row_count, sizeof *gradients);
+    if (!gradients) return NT_OUT_OF_MEMORY;
+    nt__tracing_forward(t);
+    nt_tensor loss = nt__tracing_loss(t);
+    nt__gradient(loss, t->leaves, layout->row_count, gradients, reached);
+    nt_status status = report_training(t);
+    const nt__traced_metrics *metrics = &run->programs.train_metrics;
+    size_t groups = layout->group_count, count = 1 + groups + metrics->result_count;
+    nt__result *results = nt__arena_alloc(&t->arena, count, sizeof *results);
+    nt__port *ports = nt__arena_alloc(&t->arena, count, sizeof *ports);
+    const char *accum = nt__arena_sprintf(&t->arena, "%lld", (long long)run->settings.accum);
+    if (status != NT_OK || !results || !ports || !accum) return status == NT_OK ? NT_OUT_OF_MEMORY : status;
+    results[0] = (nt__result){.name = "loss", .value = loss};
+    ports[0] = (nt__port){.name = "loss", .purpose = NT__OUTPUT};
+    add_accumulators(t, gradients, results + 1, ports + 1);
+    for (size_t i = 0; i < metrics->result_count; i++) {
+        results[1 + groups + i] = metrics->results[i];
+        ports[1 + groups + i] = (nt__port){.name = metrics->results[i].name, .purpose = NT__OUTPUT};
+    }
+    return nt__tracing_finish(t, "gradient", results, ports, count, &(nt__part){"accum", accum}, 1,
+                              &run->programs.gradient);
+}
+
+static nt_status trace_gradient(nt_run *run) {
+    nt__tracing t;
+    nt_status status = nt__tracing_begin(&t, run);
+    if (status != NT_OK) return status;
+    bool *reached = nt__arena_alloc(&t.arena, run->layout.row_count, sizeof *reached);
+    status = reached ? make_gradient(&t, reached) : NT_OUT_OF_MEMORY;
+    if (status == NT_OK) report_unreached(run, reached);
+    nt__tracing_end(&t);
+    return status;
+}
+
+/* ---- optimizer -------------------------------------------------------------------------------------------------- */
+
+/* The optimizer's update of one group; fills the results of its parameters and states. */
+static void update_group(nt__tracing *t, size_t g, nt_tensor gradient, nt__result *results, nt__port *ports) {
+    nt_run *run = t->run;
+    const nt__group *group = &run->layout.groups[g];
+    int state_count = run->rule.kind->state_count;
+    size_t groups = run->layout.group_count, first_state = g * (size_t)state_count;
+    nt_tensor states[NT__MAX_STATES], next[NT__MAX_STATES];
+    for (int s = 0; s < state_count; s++) {
+        const nt__state *state = &run->rule.kind->states[s];
+        states[s] = nt__tracing_input(t, NT__ROLE_STATE, (int)first_state + s, group->name, state->name,
+                                      nt__state_type(state, group));
+    }
+    nt_tensor eta =
+        nt__tracing_input(t, NT__ROLE_RATE, (int)g, "learning_rate", group->name, (nt__type){group->dtype, {0}});
+    nt_tensor x = nt__rule_apply(&run->rule, t->parameters[g], gradient, eta, states, next);
+    results[g] = (nt__result){"parameters", x, t->parameters[g]};
+    ports[g] = (nt__port){.name = "parameters", .purpose = NT__PARAMETERS};
+    for (int s = 0; s < state_count; s++) {
+        size_t at = groups + first_state + (size_t)s;
+        results[at] = (nt__result){run->rule.kind->states[s].name, next[s], states[s]};
+        ports[at] = (nt__port){.name = run->rule.kind->states[s].name, .purpose = NT__OPTIMIZER_STATE};
+    }
+}
+
+static nt_status trace_optimizer(nt_run *run) {
+    nt__tracing t;
+    nt_status status = nt__tracing_begin(&t, run);
+    if (status != NT_OK) return status;
+    size_t groups = run->layout.group_count, count = groups * (1 + (size_t)run->rule.kind->state_count);
+    nt__result *results = nt__arena_alloc(&t.arena, count, sizeof *results);
+    nt__port *ports = nt__arena_alloc(&t.arena, count, sizeof *ports);
+    nt_tensor *gradients = nt__arena_alloc(&t.arena, groups, sizeof *gradients);
+    nt__text rule = {0};
+    nt__rule_print(&run->rule, &rule);
+    const char *clip = nt__arena_sprintf(&t.arena, "%g", run->settings.gradient_clip_norm);
+    if (!results || !ports || !gradients || rule.failed || !clip) {
+        nt__text_free(&rule);
+        nt__tracing_end(&t);
+        return NT_OUT_OF_MEMORY;
+    }
+    for (size_t g = 0; g < groups; g++) {
+        const nt__group *group = &run->layout.groups[g];
+        gradients[g] =
+            nt__tracing_input(&t, NT__ROLE_ACCUMULATOR, (int)g, "accumulator", group->name, nt__group_type(group));
+    }
+    nt__clip_by_global_norm(gradients, groups, run->settings.gradient_clip_norm);
+    for (size_t g = 0; g < groups; g++) update_group(&t, g, gradients[g], results, ports);
+    nt__part parts[] = {{"gradient_clip_norm", clip}, {"rule", rule.data}};
+    status = nt__tracing_finish(&t, "optimizer", results, ports, count, parts, 2, &run->programs.optimizer);
+    nt__text_free(&rule);
+    nt__tracing_end(&t);
+    return status;
+}
+
+/* ---- forward ---------------------------------------------------------------------------------------------------- */
+
+/* Kept for predictions, whose arrays no split has; they outlive the trace. */
+static nt_status keep_claims(nt__tracing *t) {
+    size_t count;
+    nt__arena *arena = &t->run->arena;
+    const nt__claim *claims = nt__claims(t->graph, &count);
+    nt__claim *kept = nt__arena_alloc(arena, count + 1, sizeof *kept);
+    if (!kept) return NT_OUT_OF_MEMORY;
+    for (size_t i = 0; i < count; i++) {
+        kept[i] = claims[i];
+        kept[i].site.file = nt__arena_strdup(arena, claims[i].site.file);
+        kept[i].site.function = nt__arena_strdup(arena, claims[i].site.function);
+        if (!kept[i].site.file || !kept[i].site.function) return NT_OUT_OF_MEMORY;
+    }
+    t->run->programs.forward_claims = kept;
+    t->run->programs.forward_claim_count = count;
+    return NT_OK;
+}
+
+static nt_status trace_forward(nt_run *run) {
+    nt__tracing t;
+    nt_status status = nt__tracing_begin(&t, run);
+    if (status != NT_OK) return status;
+    nt__tracing_forward(&t);
+    nt__result result = {.name = "outputs", .value = t.outputs};
+    nt__port port = {.name = "outputs", .purpose = NT__OUTPUT};
+    status = keep_claims(&t);
+    if (status == NT_OK) status = nt__tracing_finish(&t, "forward", &result, &port, 1, NULL, 0, &run->programs.forward);
+    nt__tracing_end(&t);
+    return status;
+}
+
+/* ---- metrics of an evaluation ----------------------------------------------------------------------------------- */
+
+/* The outputs and fields that the hook sees are cut to the real rows. Without a hook for metrics the loss stands for
+ * them: val_loss, the mean over samples, so that a short last batch counts for what it has. */
+static void call_device_metrics(nt__tracing *t, nt__metrics_program *added, nt_device_metrics *reported) {
+    nt_run *run = t->run;
+    const nt_hooks *hooks = &run->experiment->hooks;
+    int64_t rows = added->rows;
+    nt_tensor outputs = nt__input(NT__ROLE_OUTPUTS, 0, "outputs", run->outputs_type);
+    nt_shape start = {.rank = run->outputs_type.shape.rank}, limit = run->outputs_type.shape;
+    limit.dims[0] = rows;
+    t->outputs = rows == run->batch_size ? outputs : nt_slice(outputs, start, limit);
+    run->batch.rows = rows;
+    added->weight = hooks->device_metrics ? 1 : (double)rows;
+    if (hooks->device_metrics)
+        hooks->device_metrics(run->view, reported, t->outputs, &run->batch);
+    else
+        nt_device_mean(reported, "val_loss", nt__tracing_loss(t), 1);
+}
+
+static nt_status make_results(nt_run *run, nt__metrics_program *added) {
+    size_t count = added->metrics.result_count;
+    added->buffers = nt__arena_alloc(&run->arena, count + 1, sizeof *added->buffers);
+    added->results = nt__arena_alloc(&run->arena, count + 1, sizeof *added->results);
+    if (!added->buffers || !added->results) return NT_OUT_OF_MEMORY;
+    for (size_t i = 0; i < count; i++) added->results[i] = &added->buffers[i];
+    return NT_OK;
+}
+
+static nt_status finish_metrics(nt__tracing *t, nt__metrics_program *added) {
+    const nt__traced_metrics *metrics = &added->metrics;
+    nt__port *ports = nt__arena_alloc(&t->arena, metrics->result_count + 1, sizeof *ports);
+    const char *text = nt__arena_sprintf(&t->arena, "%lld", (long long)added->rows);
+    if (!ports || !text) return NT_OUT_OF_MEMORY;
+    for (size_t i = 0; i < metrics->result_count; i++)
+        ports[i] = (nt__port){.name = metrics->results[i].name, .purpose = NT__OUTPUT};
+    nt__part part = {"rows", text};
+    return nt__tracing_finish(t, "metrics", metrics->results, ports, metrics->result_count, &part, 1, &added->program);
+}
+
+static nt_status trace_metrics_of_rows(nt_run *run, nt__metrics_program *added) {
+    nt__tracing t;
+    nt_status status = nt__tracing_begin(&t, run);
+    if (status != NT_OK) return status;
+    nt_device_metrics reported = {.combined = true};
+    call_device_metrics(&t, added, &reported);
+    status = nt__trace_status(t.graph);
+    if (status == NT_OK) status = nt__tracing_check_claims(&t);
+    if (status == NT_OK) status = nt__traced_metrics_keep(run, &reported, &added->metrics);
+    if (status == NT_OK) status = make_results(run, added);
+    if (status == NT_OK) status = finish_metrics(&t, added);
+    nt__device_metrics_free(&reported);
+    nt__tracing_end(&t);
+    return status;
+}
+
+static nt_status add_metrics(nt_run *run, int64_t rows) {
+    if (rows == 0 || nt__metrics_program_find(run, rows)) return NT_OK;
+    nt__metrics_program *added = &run->programs.metrics[run->programs.metrics_count];
+    added->rows = rows;
+    nt_status status = trace_metrics_of_rows(run, added);
+    if (status == NT_OK) run->programs.metrics_count++;
+    return status;
+}
+
+static nt_status trace_metrics(nt_run *run) {
+    const nt_hooks *hooks = &run->experiment->hooks;
+    if (!hooks->device_metrics && (hooks->metrics || !hooks->loss)) return NT_OK;
+    size_t splits = nt__data_split_count(run->data);
+    run->programs.metrics = nt__arena_alloc(&run->arena, 2 * splits + 1, sizeof *run->programs.metrics);
+    if (!run->programs.metrics) return NT_OUT_OF_MEMORY;
+    nt_status status = NT_OK;
+    for (size_t i = 0; status == NT_OK && i < splits; i++) {
+        const nt__split *split = nt__data_split_at(run->data, i);
+        int64_t last = split->options.drop_last ? 0 : split->rows % run->batch_size;
+        if (split->rows >= run->batch_size) status = add_metrics(run, run->batch_size);
+        if (status == NT_OK) status = add_metrics(run, last);
+    }
+    return status;
+}
+
+/* ---- all of them ------------------------------------------------------------------------------------------------ */
+
+nt_status nt__trace_programs(nt_run *run) {
+    run->model = nt__model_new(NT__ROLE_LEAF);
+    nt_status status = run->model ? trace_model(run) : NT_OUT_OF_MEMORY;
+    if (status == NT_OK) nt__batch_name_field(run);
+    if (status == NT_OK && run->train) status = trace_gradient(run);
+    if (status == NT_OK && run->train) status = trace_optimizer(run);
+    if (status == NT_OK) status = trace_forward(run);
+    return status == NT_OK ? trace_metrics(run) : status;
+}
+
+void nt__programs_free(nt_run *run) {
+    nt__program_free(run->programs.gradient);
+    nt__program_free(run->programs.optimizer);
+    nt__program_free(run->programs.forward);
+    run->programs.gradient = run->programs.optimizer = run->programs.forward = NULL;
+    for (size_t i = 0; i < run->programs.metrics_count; i++) nt__program_free(run->programs.metrics[i].program);
+    run->programs.metrics_count = 0;
+    nt__model_free(run->model);
+    run->model = NULL;
+    nt__layout_free(&run->layout);
+}
