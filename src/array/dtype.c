@@ -48,12 +48,15 @@ static uint16_t narrow(small_float format, double value) {
 /* ---- one element ------------------------------------------------------------------------------------------------ */
 
 /* Elements may lie at any address, so they are copied, never dereferenced. */
+#define GET_ELEMENT(name, type)                \
+    static double get_##name(const void *at) { \
+        type element;                          \
+        memcpy(&element, at, sizeof element);  \
+        return (double)element;                \
+    }
+
 #define FLOAT_ELEMENT(name, type)                    \
-    static double get_##name(const void *at) {       \
-        type element;                                \
-        memcpy(&element, at, sizeof element);        \
-        return (double)element;                      \
-    }                                                \
+    GET_ELEMENT(name, type)                          \
     static void set_##name(void *at, double value) { \
         type element = (type)value;                  \
         memcpy(at, &element, sizeof element);        \
@@ -73,11 +76,7 @@ static uint16_t narrow(small_float format, double value) {
 /* The limits of the 64-bit types are not doubles: as doubles they are one larger, hence the comparison with "or equal".
  */
 #define INTEGER_ELEMENT(name, type, least, largest)  \
-    static double get_##name(const void *at) {       \
-        type element;                                \
-        memcpy(&element, at, sizeof element);        \
-        return (double)element;                      \
-    }                                                \
+    GET_ELEMENT(name, type)                          \
     static void set_##name(void *at, double value) { \
         type element = 0;                            \
         if (value >= (double)(largest))              \

@@ -77,6 +77,14 @@ static inline void assert_nothing_alive_now(void) {
     json_decref(counts);
 }
 
+/* The same of nitro, with its engine closed; `blocks` of host memory belong to the process. */
+static inline void assert_nothing_left(size_t blocks) {
+    assert_nothing_alive_now();
+    assert_int_equal(nt__engine_counts_now().all_buffers.live_count, 0);
+    assert_int_equal(nt__engine_counts_now().executables.live_count, 0);
+    assert_int_equal(nt__memory().live, blocks);
+}
+
 /* ---- both count the same ---------------------------------------------------------------------------------------- */
 
 static inline uint64_t sum_of_transfers(const nt__transfer *transfers) {

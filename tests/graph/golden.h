@@ -285,6 +285,19 @@ static inline void golden_free(golden_run *run, nt_array **results) {
     nt__free(results);
 }
 
+/* Runs what was traced, ends the trace and frees the run. Every value and gradient must agree. */
+static inline void golden_finish(golden_run *run, nt__graph *graph) {
+    traced program = traced_compile(traced_engine(), run->results, run->result_count);
+    nt__trace_end(graph);
+    nt_array **results = nt__alloc(run->result_count, sizeof *results);
+    assert_non_null(results);
+    traced_run(&program, run->arrays, results);
+    traced_free(&program);
+    size_t wrong = golden_compare(run, results);
+    golden_free(run, results);
+    assert_int_equal(wrong, 0);
+}
+
 /* Runs the cases of the plan. Every row must meet one. `differentiated`: see golden_run. */
 static inline void golden_check(const golden_plan *plan, nt_dtype floating, bool *differentiated) {
     json_t *document = golden_read(plan->file);
@@ -292,16 +305,8 @@ static inline void golden_check(const golden_plan *plan, nt_dtype floating, bool
     nt__graph *graph = nt__trace_begin();
     assert_non_null(graph);
     golden_trace(&run, document, plan);
-    traced program = traced_compile(traced_engine(), run.results, run.result_count);
-    nt__trace_end(graph);
-    nt_array **results = nt__alloc(run.result_count, sizeof *results);
-    assert_non_null(results);
-    traced_run(&program, run.arrays, results);
-    traced_free(&program);
-    size_t wrong = golden_compare(&run, results);
-    golden_free(&run, results);
+    golden_finish(&run, graph);
     json_decref(document);
-    assert_int_equal(wrong, 0);
 }
 
 #endif

@@ -54,16 +54,8 @@ static void run_cases(nt_dtype floating) {
     nt__graph *graph = nt__trace_begin();
     assert_non_null(graph);
     assert_int_equal(trace_cases(&run, document), 10);
-    traced program = traced_compile(traced_engine(), run.results, run.result_count);
-    nt__trace_end(graph);
-    nt_array **results = nt__alloc(run.result_count, sizeof *results);
-    assert_non_null(results);
-    traced_run(&program, run.arrays, results);
-    traced_free(&program);
-    size_t wrong = golden_compare(&run, results);
-    golden_free(&run, results);
+    golden_finish(&run, graph);
     json_decref(document);
-    assert_int_equal(wrong, 0);
 }
 
 static void cross_entropy_agrees_in_f32(void **state) {

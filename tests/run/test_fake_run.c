@@ -61,10 +61,7 @@ static size_t memory_at_start; /* blocks; the list of experiments lives as long 
 
 static void assert_end(void) {
     assert_ok(nt_shutdown());
-    assert_nothing_alive_now();
-    assert_int_equal(nt__engine_counts_now().all_buffers.live_count, 0);
-    assert_int_equal(nt__engine_counts_now().executables.live_count, 0);
-    assert_int_equal(nt__memory().live, memory_at_start);
+    assert_nothing_left(memory_at_start);
 }
 
 /* A life that ends early. */

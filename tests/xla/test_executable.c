@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "engine.h"
+#include "accumulate.h"
 
 /* ---- the programs ----------------------------------------------------------------------------------------------- */
 
@@ -16,16 +16,6 @@ static const char add_text[] =
     "  func.func public @main(%arg0: tensor<4xf32>, %arg1: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {\n"
     "    %0 = \"stablehlo.add\"(%arg0, %arg1) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>\n"
     "    return %0, %arg1 : tensor<4xf32>, tensor<4xf32>\n"
-    "  }\n"
-    "}\n";
-
-/* sum = sum + b in the memory of sum. */
-static const char accumulate_text[] =
-    "module @accumulate {\n"
-    "  func.func public @main(%arg0: tensor<4xf32> {tf.aliasing_output = 0 : i32}, %arg1: tensor<4xf32>)"
-    " -> tensor<4xf32> {\n"
-    "    %0 = \"stablehlo.add\"(%arg0, %arg1) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>\n"
-    "    return %0 : tensor<4xf32>\n"
     "  }\n"
     "}\n";
 
@@ -46,11 +36,6 @@ static const nt__port add_results[] = {{"sum", {NT_F32, {1, {4}}}, NT__OUTPUT, -
                                        {"copy", {NT_F32, {1, {4}}}, NT__RATE, -1}};
 static const nt__signature add_signature = {add_arguments, 2, add_results, 2};
 
-static const nt__port accumulate_arguments[] = {{"sum", {NT_F32, {1, {4}}}, NT__ACCUMULATOR, 0},
-                                                {"b", {NT_F32, {1, {4}}}, NT__BATCH, -1}};
-static const nt__port accumulate_results[] = {{"new sum", {NT_F32, {1, {4}}}, NT__ACCUMULATOR, -1}};
-static const nt__signature accumulate_signature = {accumulate_arguments, 2, accumulate_results, 1};
-
 static nt__executable *add, *accumulate;
 
 static int compile_both(void **state) {
@@ -65,8 +50,6 @@ static int free_both(void **state) {
     nt__executable_free(&accumulate);
     return close_engine(state);
 }
-
-static const float one[] = {1, 2, 3, 4}, other[] = {10, 20, 30, 40}, sum[] = {11, 22, 33, 44};
 
 static void assert_nothing_lives(void) {
     assert_int_equal(nt__engine_counts_now().all_buffers.live_count, 0);

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "engine.h"
+#include "accumulate.h"
 #include "xla/xla_internal.h"
 
 /* ---- errors of our own ------------------------------------------------------------------------------------------ */
@@ -98,21 +98,8 @@ static int use_real_table(void **state) {
 
 /* ---- a session -------------------------------------------------------------------------------------------------- */
 
-static const char text[] =
-    "module @accumulate {\n"
-    "  func.func public @main(%arg0: tensor<4xf32> {tf.aliasing_output = 0 : i32}, %arg1: tensor<4xf32>)"
-    " -> tensor<4xf32> {\n"
-    "    %0 = \"stablehlo.add\"(%arg0, %arg1) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>\n"
-    "    return %0 : tensor<4xf32>\n"
-    "  }\n"
-    "}\n";
 static const uint8_t options[] = {0x1a, 4, 0x20, 1, 0x28, 1};
 static const nt__type four = {NT_F32, {1, {4}}};
-static const nt__port arguments[] = {{"sum", {NT_F32, {1, {4}}}, NT__ACCUMULATOR, 0},
-                                     {"b", {NT_F32, {1, {4}}}, NT__BATCH, -1}};
-static const nt__port results[] = {{"new sum", {NT_F32, {1, {4}}}, NT__ACCUMULATOR, -1}};
-static const nt__signature signature = {arguments, 2, results, 1};
-static const float one[] = {1, 2, 3, 4}, other[] = {10, 20, 30, 40}, sum[] = {11, 22, 33, 44};
 
 typedef struct session {
     nt__buffer total, b;
@@ -134,8 +121,8 @@ static nt_status compute(session *s) {
     if (status == NT_OK) status = nt__buffer_upload(engine, 0, "a", NT__ACCUMULATOR, four, one, &s->total);
     if (status == NT_OK) status = lend_other(&s->b);
     if (status == NT_OK)
-        status = nt__executable_compile(engine, "accumulate", text, sizeof text - 1, &signature, options,
-                                        sizeof options, &s->executable);
+        status = nt__executable_compile(engine, "accumulate", accumulate_text, sizeof accumulate_text - 1,
+                                        &accumulate_signature, options, sizeof options, &s->executable);
     if (status == NT_OK) status = nt__executable_run(s->executable, in, 2, out, 1);
     if (status == NT_OK) status = nt__buffer_read(engine, &s->total, s->got);
     if (status == NT_OK) status = nt__executable_memory_of(s->executable, &s->memory);

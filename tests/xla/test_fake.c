@@ -84,10 +84,7 @@ static nt_status live(void) {
 }
 
 static void assert_end(void) {
-    assert_nothing_alive_now();
-    assert_int_equal(nt__engine_counts_now().all_buffers.live_count, 0);
-    assert_int_equal(nt__engine_counts_now().executables.live_count, 0);
-    assert_int_equal(nt__memory().live, 0);
+    assert_nothing_left(0);
 }
 
 /* ---- one failure, one message ----------------------------------------------------------------------------------- */
