@@ -63,7 +63,7 @@ static void start_clocks(const nt_event *event, void *context) {
 }
 
 static void measure(const char *title, int64_t steps, const nt_named_schedule *schedules, bool log) {
-    clocks start;
+    clocks start = {0};
     nt_run *run;
     nt_run_options options = {.no_log = !log,
                               .quiet = true,

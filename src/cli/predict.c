@@ -150,8 +150,7 @@ nt_status nt__prediction_make(const nt__prediction *p, const nt_experiment *expe
     if (status == NT_OK) status = nt_predict(run, p->fields, p->count, &outputs);
     if (status == NT_OK) status = write_outputs(p, experiment, outputs);
     if (status == NT_OK)
-        nt__terminal_line(terminal, "predictions %s in %s",
-                          nt__type_text((nt__type){outputs->dtype, outputs->shape}, text), p->out);
+        nt__terminal_line(terminal, "predictions %s in %s", nt__type_text(nt__array_type(outputs), text), p->out);
     nt_array_free(outputs);
     return status;
 }
