@@ -27,6 +27,15 @@
 #define nt_abs(x) nt_abs_at(NT_TENSOR(x), NT_SITE)       /* |x|, signed types. Gradient: c sign(x), 0 at 0 */
 #define nt_sign(x) nt_sign_at(NT_TENSOR(x), NT_SITE)     /* -1, 0 or 1; keeps nan; signed types. Gradient: 0 */
 #define nt_square(x) nt_square_at(NT_TENSOR(x), NT_SITE) /* x x. Gradient: 2 c x */
+/* Remainders. rem has the sign of a (C's fmod), mod that of b (Python's %). Integers: x rem 0 and x mod 0 are x;
+ * floating: nan. Gradient: c, -c trunc(a / b); mod: c, -c floor(a / b). */
+#define nt_rem(a, b) nt_rem_at(NT_TENSOR(a), NT_TENSOR(b), NT_SITE)
+#define nt_mod(a, b) nt_mod_at(NT_TENSOR(a), NT_TENSOR(b), NT_SITE)
+/* The largest whole number that is not above a / b. Integers: x / 0 as in nt_div. Gradient: 0. */
+#define nt_floor_div(a, b) nt_floor_div_at(NT_TENSOR(a), NT_TENSOR(b), NT_SITE)
+/* min(max(x, low), high): x moved into the range; all three broadcast; a nan of any is the result. Gradient: c inside,
+ * 0 outside, half at a bound, where a bound that is a tensor gets the rest. */
+#define nt_clamp(x, low, high) nt_clamp_at(NT_TENSOR(x), NT_TENSOR(low), NT_TENSOR(high), NT_SITE)
 
 nt_tensor nt_add_at(nt_tensor a, nt_tensor b, nt_site site);
 nt_tensor nt_sub_at(nt_tensor a, nt_tensor b, nt_site site);
@@ -39,6 +48,10 @@ nt_tensor nt_neg_at(nt_tensor x, nt_site site);
 nt_tensor nt_abs_at(nt_tensor x, nt_site site);
 nt_tensor nt_sign_at(nt_tensor x, nt_site site);
 nt_tensor nt_square_at(nt_tensor x, nt_site site);
+nt_tensor nt_rem_at(nt_tensor a, nt_tensor b, nt_site site);
+nt_tensor nt_mod_at(nt_tensor a, nt_tensor b, nt_site site);
+nt_tensor nt_floor_div_at(nt_tensor a, nt_tensor b, nt_site site);
+nt_tensor nt_clamp_at(nt_tensor x, nt_tensor low, nt_tensor high, nt_site site);
 
 /* ---- functions of one floating tensor --------------------------------------------------------------------------- */
 
@@ -51,6 +64,39 @@ nt_tensor nt_square_at(nt_tensor x, nt_site site);
 #define nt_tanh(x) nt_tanh_at(NT_TENSOR(x), NT_SITE)         /* Gradient: c (1 - y y) */
 #define nt_logistic(x) nt_logistic_at(NT_TENSOR(x), NT_SITE) /* 1 / (1 + exp(-x)). Gradient: c y (1 - y) */
 #define nt_relu(x) nt_relu_at(NT_TENSOR(x), NT_SITE)         /* max(x, 0), keeps nan. Gradient: c where x > 0, else 0 */
+#define nt_exp2(x) nt_exp2_at(NT_TENSOR(x), NT_SITE)         /* 2 to the power x. Gradient: c y log(2) */
+#define nt_log2(x) nt_log2_at(NT_TENSOR(x), NT_SITE)         /* Logarithm to the base 2. Gradient: c / (x log(2)) */
+#define nt_log10(x) nt_log10_at(NT_TENSOR(x), NT_SITE)       /* Logarithm to the base 10. Gradient: c / (x log(10)) */
+/* Cube root, of negative x too. Gradient: c / (3 y y), infinite at 0 */
+#define nt_cbrt(x) nt_cbrt_at(NT_TENSOR(x), NT_SITE)
+#define nt_sin(x) nt_sin_at(NT_TENSOR(x), NT_SITE)     /* Radians. Gradient: c cos(x) */
+#define nt_cos(x) nt_cos_at(NT_TENSOR(x), NT_SITE)     /* Gradient: -c sin(x) */
+#define nt_tan(x) nt_tan_at(NT_TENSOR(x), NT_SITE)     /* Gradient: c (1 + y y) */
+#define nt_asin(x) nt_asin_at(NT_TENSOR(x), NT_SITE)   /* -pi/2..pi/2; nan outside -1..1. Gradient: c / sqrt(1 - x x) */
+#define nt_acos(x) nt_acos_at(NT_TENSOR(x), NT_SITE)   /* 0..pi; nan outside -1..1. Gradient: -c / sqrt(1 - x x) */
+#define nt_atan(x) nt_atan_at(NT_TENSOR(x), NT_SITE)   /* -pi/2..pi/2. Gradient: c / (1 + x x) */
+#define nt_sinh(x) nt_sinh_at(NT_TENSOR(x), NT_SITE)   /* (exp(x) - exp(-x)) / 2. Gradient: c cosh(x) */
+#define nt_cosh(x) nt_cosh_at(NT_TENSOR(x), NT_SITE)   /* (exp(x) + exp(-x)) / 2. Gradient: c sinh(x) */
+#define nt_asinh(x) nt_asinh_at(NT_TENSOR(x), NT_SITE) /* Gradient: c / sqrt(x x + 1) */
+#define nt_acosh(x) nt_acosh_at(NT_TENSOR(x), NT_SITE) /* nan below 1. Gradient: c / sqrt(x x - 1) */
+#define nt_atanh(x) nt_atanh_at(NT_TENSOR(x), NT_SITE) /* nan outside -1..1. Gradient: c / (1 - x x) */
+/* 2/sqrt(pi) times the integral of exp(-t t) from 0 to x. Gradient: 2 c exp(-x x) / sqrt(pi) */
+#define nt_erf(x) nt_erf_at(NT_TENSOR(x), NT_SITE)
+/* 1 - erf(x), exact for large x. Gradient: -2 c exp(-x x) / sqrt(pi) */
+#define nt_erfc(x) nt_erfc_at(NT_TENSOR(x), NT_SITE)
+/* erf(y) = x; nan outside -1..1. Gradient: c sqrt(pi) exp(y y) / 2 */
+#define nt_erf_inv(x) nt_erf_inv_at(NT_TENSOR(x), NT_SITE)
+/* Whole numbers: not above x, not below x, the nearest (the even one of two), toward zero. Keep nan, infinities and the
+ * sign of zero. Gradient: 0. */
+#define nt_floor(x) nt_floor_at(NT_TENSOR(x), NT_SITE)
+#define nt_ceil(x) nt_ceil_at(NT_TENSOR(x), NT_SITE)
+#define nt_round(x) nt_round_at(NT_TENSOR(x), NT_SITE)
+#define nt_trunc(x) nt_trunc_at(NT_TENSOR(x), NT_SITE)
+/* Of two floating tensors: the angle of the point (b, a), -pi..pi, in the quadrant of the point. Gradient:
+ * c b / (a a + b b), -c a / (a a + b b). */
+#define nt_atan2(a, b) nt_atan2_at(NT_TENSOR(a), NT_TENSOR(b), NT_SITE)
+/* log(exp(a) + exp(b)) without overflow; -inf counts nothing. Gradient: c exp(a - y), c exp(b - y). */
+#define nt_logaddexp(a, b) nt_logaddexp_at(NT_TENSOR(a), NT_TENSOR(b), NT_SITE)
 
 nt_tensor nt_exp_at(nt_tensor x, nt_site site);
 nt_tensor nt_expm1_at(nt_tensor x, nt_site site);
@@ -61,6 +107,30 @@ nt_tensor nt_rsqrt_at(nt_tensor x, nt_site site);
 nt_tensor nt_tanh_at(nt_tensor x, nt_site site);
 nt_tensor nt_logistic_at(nt_tensor x, nt_site site);
 nt_tensor nt_relu_at(nt_tensor x, nt_site site);
+nt_tensor nt_exp2_at(nt_tensor x, nt_site site);
+nt_tensor nt_log2_at(nt_tensor x, nt_site site);
+nt_tensor nt_log10_at(nt_tensor x, nt_site site);
+nt_tensor nt_cbrt_at(nt_tensor x, nt_site site);
+nt_tensor nt_sin_at(nt_tensor x, nt_site site);
+nt_tensor nt_cos_at(nt_tensor x, nt_site site);
+nt_tensor nt_tan_at(nt_tensor x, nt_site site);
+nt_tensor nt_asin_at(nt_tensor x, nt_site site);
+nt_tensor nt_acos_at(nt_tensor x, nt_site site);
+nt_tensor nt_atan_at(nt_tensor x, nt_site site);
+nt_tensor nt_sinh_at(nt_tensor x, nt_site site);
+nt_tensor nt_cosh_at(nt_tensor x, nt_site site);
+nt_tensor nt_asinh_at(nt_tensor x, nt_site site);
+nt_tensor nt_acosh_at(nt_tensor x, nt_site site);
+nt_tensor nt_atanh_at(nt_tensor x, nt_site site);
+nt_tensor nt_erf_at(nt_tensor x, nt_site site);
+nt_tensor nt_erfc_at(nt_tensor x, nt_site site);
+nt_tensor nt_erf_inv_at(nt_tensor x, nt_site site);
+nt_tensor nt_floor_at(nt_tensor x, nt_site site);
+nt_tensor nt_ceil_at(nt_tensor x, nt_site site);
+nt_tensor nt_round_at(nt_tensor x, nt_site site);
+nt_tensor nt_trunc_at(nt_tensor x, nt_site site);
+nt_tensor nt_atan2_at(nt_tensor a, nt_tensor b, nt_site site);
+nt_tensor nt_logaddexp_at(nt_tensor a, nt_tensor b, nt_site site);
 
 /* ---- comparison and choice -------------------------------------------------------------------------------------- */
 
@@ -81,6 +151,47 @@ nt_tensor nt_less_equal_at(nt_tensor a, nt_tensor b, nt_site site);
 nt_tensor nt_greater_at(nt_tensor a, nt_tensor b, nt_site site);
 nt_tensor nt_greater_equal_at(nt_tensor a, nt_tensor b, nt_site site);
 nt_tensor nt_where_at(nt_tensor which, nt_tensor a, nt_tensor b, nt_site site);
+
+/* Of floating tensors: which elements are neither infinite nor nan, are nan, are infinite. bool; no gradient. */
+#define nt_is_finite(x) nt_is_finite_at(NT_TENSOR(x), NT_SITE)
+#define nt_is_nan(x) nt_is_nan_at(NT_TENSOR(x), NT_SITE)
+#define nt_is_inf(x) nt_is_inf_at(NT_TENSOR(x), NT_SITE)
+
+nt_tensor nt_is_finite_at(nt_tensor x, nt_site site);
+nt_tensor nt_is_nan_at(nt_tensor x, nt_site site);
+nt_tensor nt_is_inf_at(nt_tensor x, nt_site site);
+
+/* ---- logic and bits --------------------------------------------------------------------------------------------- */
+
+/* Of bool tensors; of integers, bit by bit. No gradient. */
+#define nt_and(a, b) nt_and_at(NT_TENSOR(a), NT_TENSOR(b), NT_SITE)
+#define nt_or(a, b) nt_or_at(NT_TENSOR(a), NT_TENSOR(b), NT_SITE)
+#define nt_xor(a, b) nt_xor_at(NT_TENSOR(a), NT_TENSOR(b), NT_SITE)
+#define nt_not(x) nt_not_at(x, NT_SITE)
+/* Integers a moved by b bits. To the right: shift_right repeats the sign bit, shift_right_logical fills with 0. A shift
+ * by the width of the type or more leaves only what fills. No gradient. */
+#define nt_shift_left(a, b) nt_shift_left_at(NT_TENSOR(a), NT_TENSOR(b), NT_SITE)
+#define nt_shift_right(a, b) nt_shift_right_at(NT_TENSOR(a), NT_TENSOR(b), NT_SITE)
+#define nt_shift_right_logical(a, b) nt_shift_right_logical_at(NT_TENSOR(a), NT_TENSOR(b), NT_SITE)
+#define nt_popcount(x) nt_popcount_at(x, NT_SITE) /* The number of bits that are 1 in an integer. */
+#define nt_count_leading_zeros(x)                                                      \
+    nt_count_leading_zeros_at(x, NT_SITE) /* Of integers; of 0: the width of the type. \
+                                           */
+/* The bits of x, not bool, read as another type. Of the same width: the shape stays. A narrower type adds a last axis
+ * with the parts of each element, low bits first; for a wider one the last axis must hold the parts of one element and
+ * is dropped. No gradient. */
+#define nt_bitcast(x, dtype) nt_bitcast_at(x, dtype, NT_SITE)
+
+nt_tensor nt_and_at(nt_tensor a, nt_tensor b, nt_site site);
+nt_tensor nt_or_at(nt_tensor a, nt_tensor b, nt_site site);
+nt_tensor nt_xor_at(nt_tensor a, nt_tensor b, nt_site site);
+nt_tensor nt_not_at(nt_tensor x, nt_site site);
+nt_tensor nt_shift_left_at(nt_tensor a, nt_tensor b, nt_site site);
+nt_tensor nt_shift_right_at(nt_tensor a, nt_tensor b, nt_site site);
+nt_tensor nt_shift_right_logical_at(nt_tensor a, nt_tensor b, nt_site site);
+nt_tensor nt_popcount_at(nt_tensor x, nt_site site);
+nt_tensor nt_count_leading_zeros_at(nt_tensor x, nt_site site);
+nt_tensor nt_bitcast_at(nt_tensor x, nt_dtype dtype, nt_site site);
 
 /* ---- new values ------------------------------------------------------------------------------------------------- */
 
@@ -116,6 +227,13 @@ nt_tensor nt_one_hot_at(nt_tensor labels, int64_t classes, nt_dtype dtype, nt_si
 #define nt_broadcast(x, shape) nt_broadcast_at(NT_TENSOR(x), shape, NT_SITE)
 /* Elements start[i] <= index < limit[i] along each axis. Gradient: c in zeros at its place. */
 #define nt_slice(x, start, limit) nt_slice_at(x, start, limit, NT_SITE)
+/* Every strides[i]-th of them, from start[i]; strides are positive. Gradient: c at their places in zeros. */
+#define nt_slice_strided(x, start, limit, strides) nt_slice_strided_at(x, start, limit, strides, NT_SITE)
+/* low[i] elements before and high[i] after x along each axis, all of them `value` (a number or a scalar of the type of
+ * x). A negative number cuts as many elements off. Gradient: c without them, zeros where x was cut; their sum for
+ * value.
+ */
+#define nt_pad(x, low, high, value) nt_pad_at(x, low, high, NT_TENSOR(value), NT_SITE)
 /* x with the block `update` written at `start` (constant). Gradient: c with zeros in the block; the block of c. */
 #define nt_update_slice(x, update, start) nt_update_slice_at(x, update, start, NT_SITE)
 /* The value of x; no gradient flows back. */
@@ -126,21 +244,60 @@ nt_tensor nt_reshape_at(nt_tensor x, nt_shape shape, nt_site site);
 nt_tensor nt_transpose_at(nt_tensor x, nt_shape axes, nt_site site);
 nt_tensor nt_broadcast_at(nt_tensor x, nt_shape shape, nt_site site);
 nt_tensor nt_slice_at(nt_tensor x, nt_shape start, nt_shape limit, nt_site site);
+nt_tensor nt_slice_strided_at(nt_tensor x, nt_shape start, nt_shape limit, nt_shape strides, nt_site site);
+nt_tensor nt_pad_at(nt_tensor x, nt_shape low, nt_shape high, nt_tensor value, nt_site site);
 nt_tensor nt_update_slice_at(nt_tensor x, nt_tensor update, nt_shape start, nt_site site);
 nt_tensor nt_stop_gradient_at(nt_tensor x, nt_site site);
 
 /* ---- reductions ------------------------------------------------------------------------------------------------- */
 
-/* Floating and integer (mean: floating). Over `axes`, which are dropped: nt_sum(x, -1), nt_sum(x, 0, 1); none given
- * means all: nt_sum(x). Gradient: c stretched; mean: c / number. */
+/* Over `axes`: nt_sum(x, -1), nt_sum(x, 0, 1); none given means all: nt_sum(x). The axes are dropped; NT_KEEP among
+ * them keeps them with size 1: nt_sum(x, -1, NT_KEEP). */
+#define NT_KEEP (INT64_MIN + 1)
+/* Sum and product: floating and integer; 0 and 1 of no elements. Gradient: c stretched; prod: c times the product of
+ * the others, at zeros too. Mean: floating, nan of no elements. Gradient: c / number. */
 #define nt_sum(x, ...) nt_sum_at(x, NT_AXES_(__VA_ARGS__), NT_SITE)
+#define nt_prod(x, ...) nt_prod_at(x, NT_AXES_(__VA_ARGS__), NT_SITE)
 #define nt_mean(x, ...) nt_mean_at(x, NT_AXES_(__VA_ARGS__), NT_SITE)
-/* Largest element; a nan is the result. Gradient: c shared evenly among equal largest ones. */
+/* Largest and smallest element; a nan is the result. Of no elements: the smallest (largest) value of the type.
+ * Gradient: c shared evenly among equal ones. */
 #define nt_reduce_max(x, ...) nt_reduce_max_at(x, NT_AXES_(__VA_ARGS__), NT_SITE)
+#define nt_reduce_min(x, ...) nt_reduce_min_at(x, NT_AXES_(__VA_ARGS__), NT_SITE)
+/* sum((x - mean) (x - mean)) / (number - correction), floating, and its square root, the standard deviation. The
+ * correction is 0 for all of a population and 1 for a sample of it; nan where nothing is left to divide by. Gradient:
+ * 2 c (x - mean) / (number - correction); of the deviation nan where it is 0. */
+#define nt_variance(x, correction, ...) nt_variance_at(x, correction, NT_AXES_(__VA_ARGS__), NT_SITE)
+#define nt_deviation(x, correction, ...) nt_deviation_at(x, correction, NT_AXES_(__VA_ARGS__), NT_SITE)
+/* log(sum(exp(x))), floating, without overflow; -inf counts nothing, -inf of no others. Gradient: c exp(x - y). */
+#define nt_logsumexp(x, ...) nt_logsumexp_at(x, NT_AXES_(__VA_ARGS__), NT_SITE)
+/* Whether any, all elements of a bool tensor are true; false, true of none. No gradient. */
+#define nt_any(x, ...) nt_any_at(x, NT_AXES_(__VA_ARGS__), NT_SITE)
+#define nt_all(x, ...) nt_all_at(x, NT_AXES_(__VA_ARGS__), NT_SITE)
+/* i32 index of the largest, smallest element along one axis, which is dropped: the first of equal ones, and the first
+ * nan where there is one. The axis may not be empty. No gradient. */
+#define nt_argmax(x, axis) nt_argmax_at(x, axis, NT_SITE)
+#define nt_argmin(x, axis) nt_argmin_at(x, axis, NT_SITE)
+/* Running sum and product along one axis, in the shape of x: element i is made of elements 0..i, backward of i..last.
+ * Floating and integer; a nan stays in all that follow. Gradient: of the sum, c summed the other way; of the product,
+ * by the products of the others, at zeros too. */
+typedef enum nt_direction { NT_FORWARD, NT_BACKWARD } nt_direction;
+#define nt_cumsum(x, axis, direction) nt_cumsum_at(x, axis, direction, NT_SITE)
+#define nt_cumprod(x, axis, direction) nt_cumprod_at(x, axis, direction, NT_SITE)
 
 nt_tensor nt_sum_at(nt_tensor x, nt_shape axes, nt_site site);
+nt_tensor nt_prod_at(nt_tensor x, nt_shape axes, nt_site site);
 nt_tensor nt_mean_at(nt_tensor x, nt_shape axes, nt_site site);
 nt_tensor nt_reduce_max_at(nt_tensor x, nt_shape axes, nt_site site);
+nt_tensor nt_reduce_min_at(nt_tensor x, nt_shape axes, nt_site site);
+nt_tensor nt_variance_at(nt_tensor x, double correction, nt_shape axes, nt_site site);
+nt_tensor nt_deviation_at(nt_tensor x, double correction, nt_shape axes, nt_site site);
+nt_tensor nt_logsumexp_at(nt_tensor x, nt_shape axes, nt_site site);
+nt_tensor nt_any_at(nt_tensor x, nt_shape axes, nt_site site);
+nt_tensor nt_all_at(nt_tensor x, nt_shape axes, nt_site site);
+nt_tensor nt_argmax_at(nt_tensor x, int64_t axis, nt_site site);
+nt_tensor nt_argmin_at(nt_tensor x, int64_t axis, nt_site site);
+nt_tensor nt_cumsum_at(nt_tensor x, int64_t axis, nt_direction direction, nt_site site);
+nt_tensor nt_cumprod_at(nt_tensor x, int64_t axis, nt_direction direction, nt_site site);
 
 /* log(softmax(x)) along the last axis, without overflow. */
 #define nt_log_softmax(x) nt_log_softmax_at(x, NT_SITE)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "graph/node.h"
+#include "graph/rules.h"
 
 /* ---- constants -------------------------------------------------------------------------------------------------- */
 
@@ -146,6 +147,24 @@ bool nt__type_numeric(nt_site site, const char *what, nt__type type) {
     return require(type.dtype != NT_BOOL, site, what, "floating or integer", type);
 }
 
+static bool is_integer(nt_dtype dtype) {
+    return dtype != NT_BOOL && !nt_dtype_is_float(dtype);
+}
+
+bool nt__type_integer(nt_site site, const char *what, nt__type type) {
+    return require(is_integer(type.dtype), site, what, "integer", type);
+}
+
+bool nt__shape_integer(nt__node *node) {
+    return nt__shape_same(node) && nt__type_integer(node->site, nt__operations[node->op].name, node->type);
+}
+
+bool nt__shape_bits(nt__node *node) {
+    nt_dtype dtype = node->operands[0]->type.dtype;
+    return nt__shape_same(node) && require(dtype == NT_BOOL || is_integer(dtype), node->site,
+                                           nt__operations[node->op].name, "bool or integer", node->type);
+}
+
 bool nt__shape_floating(nt__node *node) {
     return nt__shape_same(node) && nt__type_floating(node->site, nt__operations[node->op].name, node->type);
 }
@@ -173,9 +192,8 @@ bool nt__shape_where(nt__node *node) {
 
 /* ---- making ----------------------------------------------------------------------------------------------------- */
 
-/* `what` is the operation in the user's words. */
-static nt_tensor binary(const char *what, nt__op op, nt_tensor a, nt_tensor b, nt_site site,
-                        const nt__attributes *attributes) {
+nt_tensor nt__binary(const char *what, nt__op op, nt_tensor a, nt_tensor b, nt_site site,
+                     const nt__attributes *attributes) {
     nt_tensor operands[] = {a, b};
     nt__type type;
     if (!all_of_this_trace(site, what, 2, operands) || !common_dtype(site, what, 2, operands, &type.dtype) ||
@@ -185,14 +203,14 @@ static nt_tensor binary(const char *what, nt__op op, nt_tensor a, nt_tensor b, n
     return nt__emit(op, site, type, 2, operands, attributes);
 }
 
-static nt_tensor unary(nt__op op, nt_tensor x, nt_site site) {
+nt_tensor nt__unary(nt__op op, nt_tensor x, nt_site site) {
     if (nt__is_number(x)) x = nt__filled(nt__operations[op].name, (nt__type){NT_F32, {0}}, x.number, site);
     return nt__emit(op, site, (nt__type){0}, 1, &x, NULL);
 }
 
 #define BINARY(name)                                                   \
     nt_tensor nt_##name##_at(nt_tensor a, nt_tensor b, nt_site site) { \
-        return binary(#name, NT__OP_##name, a, b, site, NULL);         \
+        return nt__binary(#name, NT__OP_##name, a, b, site, NULL);     \
     }
 BINARY(add)
 BINARY(sub)
@@ -206,7 +224,7 @@ static nt_tensor or_its_nan(nt_tensor x, nt_tensor y, nt_site site) {
 
 /* The engine's maximum and minimum may lose a nan, unless the other operand is a constant. */
 static nt_tensor extreme(nt__op op, nt_tensor a, nt_tensor b, nt_site site) {
-    nt_tensor y = binary(nt__operations[op].name, op, a, b, site, NULL);
+    nt_tensor y = nt__binary(nt__operations[op].name, op, a, b, site, NULL);
     bool one_number = nt__is_number(a) != nt__is_number(b);
     bool safe = one_number && !isnan(nt__is_number(a) ? a.number : b.number);
     return safe || !nt_dtype_is_float(nt_dtype_of(y)) ? y : or_its_nan(a, or_its_nan(b, y, site), site);
@@ -222,7 +240,7 @@ nt_tensor nt_min_at(nt_tensor a, nt_tensor b, nt_site site) {
 
 #define UNARY(name)                                       \
     nt_tensor nt_##name##_at(nt_tensor x, nt_site site) { \
-        return unary(NT__OP_##name, x, site);             \
+        return nt__unary(NT__OP_##name, x, site);         \
     }
 UNARY(neg)
 UNARY(abs)
@@ -236,9 +254,9 @@ UNARY(rsqrt)
 UNARY(tanh)
 UNARY(logistic)
 
-#define COMPARISON(name, direction)                                                               \
-    nt_tensor nt_##name##_at(nt_tensor a, nt_tensor b, nt_site site) {                            \
-        return binary(#name, NT__OP_compare, a, b, site, &(nt__attributes){.choice = direction}); \
+#define COMPARISON(name, direction)                                                                   \
+    nt_tensor nt_##name##_at(nt_tensor a, nt_tensor b, nt_site site) {                                \
+        return nt__binary(#name, NT__OP_compare, a, b, site, &(nt__attributes){.choice = direction}); \
     }
 COMPARISON(equal, NT__EQ)
 COMPARISON(not_equal, NT__NE)
@@ -248,11 +266,11 @@ COMPARISON(greater, NT__GT)
 COMPARISON(greater_equal, NT__GE)
 
 nt_tensor nt_square_at(nt_tensor x, nt_site site) {
-    return binary("square", NT__OP_mul, x, x, site, NULL);
+    return nt__binary("square", NT__OP_mul, x, x, site, NULL);
 }
 
 nt_tensor nt_relu_at(nt_tensor x, nt_site site) {
-    return binary("relu", NT__OP_relu, x, nt_tensor_number(0), site, NULL);
+    return nt__binary("relu", NT__OP_relu, x, nt_tensor_number(0), site, NULL);
 }
 
 nt_tensor nt_where_at(nt_tensor which, nt_tensor a, nt_tensor b, nt_site site) {
@@ -301,19 +319,6 @@ nt_tensor nt_one_hot_at(nt_tensor labels, int64_t classes, nt_dtype dtype, nt_si
 }
 
 /* ---- gradients -------------------------------------------------------------------------------------------------- */
-
-/* In a rule: c is the cotangent, y the value, a and b the operands. */
-#define C b->cotangent
-#define Y b->value
-#define A b->operands[0]
-#define B b->operands[1]
-#define MUL(p, q) nt_mul_at(NT_TENSOR(p), NT_TENSOR(q), b->site)
-#define DIV(p, q) nt_div_at(NT_TENSOR(p), NT_TENSOR(q), b->site)
-#define ADD(p, q) nt_add_at(NT_TENSOR(p), NT_TENSOR(q), b->site)
-#define SUB(p, q) nt_sub_at(NT_TENSOR(p), NT_TENSOR(q), b->site)
-#define NEG(p) nt_neg_at(p, b->site)
-#define WHERE(p, q, r) nt_where_at(p, NT_TENSOR(q), NT_TENSOR(r), b->site)
-#define IS(comparison, p, q) nt_##comparison##_at(NT_TENSOR(p), NT_TENSOR(q), b->site)
 
 void nt__gradient_zero(const nt__backward *b, nt_tensor *out) {
     (void)b;

@@ -21,46 +21,82 @@ typedef struct nt__backward {
 
 /* The table. Columns:
  *   id          the operation; NT__OP_<id>
- *   text        its StableHLO name; NULL when it has no line of its own
+ *   text        its StableHLO name, or "chlo." and the name where that dialect alone has it; NULL when it has no line
+ *               of its own
  *   shape       nt__shape_<rule>: checks the operands and attributes and sets node->type
  *   gradient    nt__gradient_<rule>: cotangents of the operands; `zero` = none flows
  *   print       nt__print_<rule>: what stands between the operands and the types
  *   lists       attribute names of node->lists, in order
  */
-#define NT__OPERATIONS(ROW)                                                             \
-    ROW(input, NULL, given, zero, nothing, "")                                          \
-    ROW(constant, "constant", given, zero, constant, "")                                \
-    ROW(iota, "iota", given, zero, iota, "")                                            \
-    ROW(add, "add", numeric, add, nothing, "")                                          \
-    ROW(sub, "subtract", numeric, sub, nothing, "")                                     \
-    ROW(mul, "multiply", numeric, mul, nothing, "")                                     \
-    ROW(div, "divide", numeric, div, nothing, "")                                       \
-    ROW(pow, "power", numeric, pow, nothing, "")                                        \
-    ROW(max, "maximum", numeric, max, nothing, "")                                      \
-    ROW(min, "minimum", numeric, min, nothing, "")                                      \
-    ROW(neg, "negate", numeric, neg, nothing, "")                                       \
-    ROW(abs, "abs", signed, abs, nothing, "")                                           \
-    ROW(sign, "sign", signed, zero, nothing, "")                                        \
-    ROW(exp, "exponential", floating, exp, nothing, "")                                 \
-    ROW(expm1, "exponential_minus_one", floating, expm1, nothing, "")                   \
-    ROW(log, "log", floating, log, nothing, "")                                         \
-    ROW(log1p, "log_plus_one", floating, log1p, nothing, "")                            \
-    ROW(sqrt, "sqrt", floating, sqrt, nothing, "")                                      \
-    ROW(rsqrt, "rsqrt", floating, rsqrt, nothing, "")                                   \
-    ROW(tanh, "tanh", floating, tanh, nothing, "")                                      \
-    ROW(logistic, "logistic", floating, logistic, nothing, "")                          \
-    ROW(relu, "maximum", numeric, relu, nothing, "")                                    \
-    ROW(compare, "compare", compare, zero, compare, "")                                 \
-    ROW(where, "select", where, where, nothing, "")                                     \
-    ROW(convert, "convert", given, convert, nothing, "")                                \
-    ROW(reshape, "reshape", given, reshape, nothing, "")                                \
-    ROW(transpose, "transpose", transpose, transpose, lists, "permutation")             \
-    ROW(broadcast, "broadcast_in_dim", given, broadcast, lists, "broadcast_dimensions") \
-    ROW(slice, "slice", slice, slice, lists, "start_indices,limit_indices,strides")     \
-    ROW(update_slice, "dynamic_update_slice", update_slice, update_slice, nothing, "")  \
-    ROW(stop_gradient, NULL, same, zero, nothing, "")                                   \
-    ROW(sum, "reduce", reduce, sum, reduce, "dimensions")                               \
-    ROW(reduce_max, "reduce", reduce, reduce_max, reduce, "dimensions")                 \
+#define NT__OPERATIONS(ROW)                                                                 \
+    ROW(input, NULL, given, zero, nothing, "")                                              \
+    ROW(constant, "constant", given, zero, constant, "")                                    \
+    ROW(iota, "iota", given, zero, iota, "")                                                \
+    ROW(add, "add", numeric, add, nothing, "")                                              \
+    ROW(sub, "subtract", numeric, sub, nothing, "")                                         \
+    ROW(mul, "multiply", numeric, mul, nothing, "")                                         \
+    ROW(div, "divide", numeric, div, nothing, "")                                           \
+    ROW(pow, "power", numeric, pow, nothing, "")                                            \
+    ROW(rem, "remainder", numeric, rem, nothing, "")                                        \
+    ROW(max, "maximum", numeric, max, nothing, "")                                          \
+    ROW(min, "minimum", numeric, min, nothing, "")                                          \
+    ROW(neg, "negate", numeric, neg, nothing, "")                                           \
+    ROW(abs, "abs", signed, abs, nothing, "")                                               \
+    ROW(sign, "sign", signed, zero, nothing, "")                                            \
+    ROW(exp, "exponential", floating, exp, nothing, "")                                     \
+    ROW(expm1, "exponential_minus_one", floating, expm1, nothing, "")                       \
+    ROW(log, "log", floating, log, nothing, "")                                             \
+    ROW(log1p, "log_plus_one", floating, log1p, nothing, "")                                \
+    ROW(sqrt, "sqrt", floating, sqrt, nothing, "")                                          \
+    ROW(rsqrt, "rsqrt", floating, rsqrt, nothing, "")                                       \
+    ROW(tanh, "tanh", floating, tanh, nothing, "")                                          \
+    ROW(logistic, "logistic", floating, logistic, nothing, "")                              \
+    ROW(cbrt, "cbrt", floating, cbrt, nothing, "")                                          \
+    ROW(sin, "sine", floating, sin, nothing, "")                                            \
+    ROW(cos, "cosine", floating, cos, nothing, "")                                          \
+    ROW(tan, "tan", floating, tan, nothing, "")                                             \
+    ROW(asin, "chlo.asin", floating, asin, nothing, "")                                     \
+    ROW(acos, "chlo.acos", floating, acos, nothing, "")                                     \
+    ROW(atan, "chlo.atan", floating, atan, nothing, "")                                     \
+    ROW(atan2, "atan2", floating, atan2, nothing, "")                                       \
+    ROW(sinh, "chlo.sinh", floating, sinh, nothing, "")                                     \
+    ROW(cosh, "chlo.cosh", floating, cosh, nothing, "")                                     \
+    ROW(asinh, "chlo.asinh", floating, asinh, nothing, "")                                  \
+    ROW(acosh, "chlo.acosh", floating, acosh, nothing, "")                                  \
+    ROW(atanh, "chlo.atanh", floating, atanh, nothing, "")                                  \
+    ROW(erf, "chlo.erf", floating, erf, nothing, "")                                        \
+    ROW(erfc, "chlo.erfc", floating, erfc, nothing, "")                                     \
+    ROW(erf_inv, "chlo.erf_inv", floating, erf_inv, nothing, "")                            \
+    ROW(floor, "floor", floating, zero, nothing, "")                                        \
+    ROW(ceil, "ceil", floating, zero, nothing, "")                                          \
+    ROW(round, "round_nearest_even", floating, zero, nothing, "")                           \
+    ROW(relu, "maximum", numeric, relu, nothing, "")                                        \
+    ROW(compare, "compare", compare, zero, compare, "")                                     \
+    ROW(and, "and", bits, zero, nothing, "")                                                \
+    ROW(or, "or", bits, zero, nothing, "")                                                  \
+    ROW(xor, "xor", bits, zero, nothing, "")                                                \
+    ROW(not, "not", bits, zero, nothing, "")                                                \
+    ROW(shift_left, "shift_left", integer, zero, nothing, "")                               \
+    ROW(shift_right, "shift_right_arithmetic", integer, zero, nothing, "")                  \
+    ROW(shift_right_logical, "shift_right_logical", integer, zero, nothing, "")             \
+    ROW(popcount, "popcnt", integer, zero, nothing, "")                                     \
+    ROW(count_leading_zeros, "count_leading_zeros", integer, zero, nothing, "")             \
+    ROW(bitcast, "bitcast_convert", given, zero, nothing, "")                               \
+    ROW(where, "select", where, where, nothing, "")                                         \
+    ROW(convert, "convert", given, convert, nothing, "")                                    \
+    ROW(reshape, "reshape", given, reshape, nothing, "")                                    \
+    ROW(transpose, "transpose", transpose, transpose, lists, "permutation")                 \
+    ROW(broadcast, "broadcast_in_dim", given, broadcast, lists, "broadcast_dimensions")     \
+    ROW(slice, "slice", slice, slice, lists, "start_indices,limit_indices,strides")         \
+    ROW(update_slice, "dynamic_update_slice", update_slice, update_slice, nothing, "")      \
+    ROW(pad, "pad", pad, pad, lists, "edge_padding_low,edge_padding_high,interior_padding") \
+    ROW(stop_gradient, NULL, same, zero, nothing, "")                                       \
+    ROW(sum, "reduce", reduce, sum, reduce, "dimensions")                                   \
+    ROW(reduce_max, "reduce", reduce, reduce_extreme, reduce, "dimensions")                 \
+    ROW(reduce_min, "reduce", reduce, reduce_extreme, reduce, "dimensions")                 \
+    ROW(prod, "reduce", reduce, prod, reduce, "dimensions")                                 \
+    ROW(any, "reduce", reduce, zero, reduce, "dimensions")                                  \
+    ROW(all, "reduce", reduce, zero, reduce, "dimensions")                                  \
     ROW(dot, "dot_general", dot, dot, dot, "")
 
 #define NT__ROW(id, ...) NT__OP_##id,
@@ -90,8 +126,17 @@ typedef struct nt__attributes {
 } nt__attributes;
 
 typedef enum nt__comparison { NT__EQ, NT__NE, NT__LT, NT__LE, NT__GT, NT__GE } nt__comparison;
-/* The engine's maximum is the fastest, but may lose a nan. */
-typedef enum nt__reducer { NT__ADD, NT__MAXIMUM, NT__MAXIMUM_OR_NAN } nt__reducer;
+/* The engine's maximum and minimum are the fastest, but may lose a nan. */
+typedef enum nt__reducer {
+    NT__ADD,
+    NT__MULTIPLY,
+    NT__MAXIMUM,
+    NT__MAXIMUM_OR_NAN,
+    NT__MINIMUM,
+    NT__MINIMUM_OR_NAN,
+    NT__EITHER,
+    NT__BOTH
+} nt__reducer;
 
 struct nt__node {
     nt__op op;
@@ -139,8 +184,13 @@ bool nt__type_possible(nt_site site, const char *what, nt__type type);
 bool nt__type_floating(nt_site site, const char *what, nt__type type);
 /* Floating or integer. */
 bool nt__type_numeric(nt_site site, const char *what, nt__type type);
+bool nt__type_integer(nt_site site, const char *what, nt__type type);
 /* An axis of a tensor of `type`, counted from the end when negative, as an index from 0. */
 bool nt__axis(nt_site site, const char *what, nt__type type, int64_t axis, int *out);
+
+/* The axes of a reduction, sorted: negative ones resolved, NT_KEEP taken out (`keep` says whether it was there), all of
+ * them when none is left. */
+bool nt__axes(nt_site site, const char *what, nt__type type, nt_shape *axes, bool *keep);
 
 /* Numbers and arrays of the user's that become constants (captured.c): false after keeping the error that they are
  * data.
@@ -158,6 +208,11 @@ bool nt__is_number(nt_tensor x);
 nt_tensor nt__filled(const char *what, nt__type type, double value, nt_site site);
 /* The same with a number of the user's, which counts as data that a program captures. */
 nt_tensor nt__given_number(const char *what, nt__type type, double value, nt_site site);
+/* A new node of two operands, broadcast against each other; `what` is the operation in the user's words. */
+nt_tensor nt__binary(const char *what, nt__op op, nt_tensor a, nt_tensor b, nt_site site,
+                     const nt__attributes *attributes);
+/* A new node of one operand, which may be a number. */
+nt_tensor nt__unary(nt__op op, nt_tensor x, nt_site site);
 /* A new node. `type` matters to rows whose shape rule is `given`. */
 nt_tensor nt__emit(nt__op op, nt_site site, nt__type type, int count, const nt_tensor *operands,
                    const nt__attributes *attributes);

@@ -116,17 +116,18 @@ void nt__print_dot(const nt__node *node, nt__text *text) {
 }
 
 /* What a reduction does with two elements, of type $. */
+#define OF_TWO(operation) "      %r = \"stablehlo." operation "\"(%a, %b) : ($, $) -> $\n"
+#define OR_NAN(direction)                                                                                          \
+    "      %g = \"stablehlo.compare\"(%a, %b) <{comparison_direction = #stablehlo<comparison_direction " direction \
+    ">}> : ($, $) -> tensor<i1>\n"                                                                                 \
+    "      %n = \"stablehlo.compare\"(%a, %a) <{comparison_direction = #stablehlo<comparison_direction NE>}> : "   \
+    "($, $) -> tensor<i1>\n"                                                                                       \
+    "      %o = \"stablehlo.or\"(%g, %n) : (tensor<i1>, tensor<i1>) -> tensor<i1>\n"                               \
+    "      %r = \"stablehlo.select\"(%o, %a, %b) : (tensor<i1>, $, $) -> $\n"
 static const char *const reducers[] = {
-    [NT__ADD] = "      %r = \"stablehlo.add\"(%a, %b) : ($, $) -> $\n",
-    [NT__MAXIMUM] = "      %r = \"stablehlo.maximum\"(%a, %b) : ($, $) -> $\n",
-    [NT__MAXIMUM_OR_NAN] = "      %g = \"stablehlo.compare\"(%a, %b) <{comparison_direction = "
-                           "#stablehlo<comparison_direction GT>}> : ($, $) "
-                           "-> tensor<i1>\n"
-                           "      %n = \"stablehlo.compare\"(%a, %a) <{comparison_direction = "
-                           "#stablehlo<comparison_direction NE>}> : ($, $) "
-                           "-> tensor<i1>\n"
-                           "      %o = \"stablehlo.or\"(%g, %n) : (tensor<i1>, tensor<i1>) -> tensor<i1>\n"
-                           "      %r = \"stablehlo.select\"(%o, %a, %b) : (tensor<i1>, $, $) -> $\n",
+    [NT__ADD] = OF_TWO("add"),           [NT__MULTIPLY] = OF_TWO("multiply"), [NT__MAXIMUM] = OF_TWO("maximum"),
+    [NT__MAXIMUM_OR_NAN] = OR_NAN("GT"), [NT__MINIMUM] = OF_TWO("minimum"),   [NT__MINIMUM_OR_NAN] = OR_NAN("LT"),
+    [NT__EITHER] = OF_TWO("or"),         [NT__BOTH] = OF_TWO("and"),
 };
 
 /* Adds a piece of text with the type in place of each $. */
@@ -306,7 +307,8 @@ static bool print_node(printer *p, const nt__node *node) {
     operation->print(node, words);
     print_types(node, words);
     if (!keep_lines(p, node->site)) return false;
-    nt__text_add(text, "    %%%u = \"stablehlo.%s\"(", p->number[node->id], operation->text);
+    const char *dialect = strchr(operation->text, '.') ? "" : "stablehlo.";
+    nt__text_add(text, "    %%%u = \"%s%s\"(", p->number[node->id], dialect, operation->text);
     for (int i = 0; i < node->operand_count; i++) {
         if (i) nt__text_put(text, ", ", 2);
         name_value(p, node->operands[i], text);

@@ -1,4 +1,4 @@
-/* Reductions over axes, and what is made of them: mean, softmax. */
+/* Reductions over axes, and what is made of them: variance, running sums and products, softmax. */
 #include <math.h>
 
 #include "graph/node.h"
@@ -10,10 +10,20 @@ static bool refuse_axes(nt_site site, const char *what, nt__type type, nt_shape 
     return false;
 }
 
-/* The axes sorted, negative ones resolved, all of them when the list is empty. False after keeping an error. */
-static bool resolve_axes(nt_site site, const char *what, nt__type type, nt_shape *axes) {
-    bool all = axes->rank == 0, chosen[NT_MAX_RANK] = {0};
+/* Takes NT_KEEP out of the list; says whether it was there. */
+static bool take_keep(nt_shape *axes) {
+    int left = 0, given = axes->rank;
+    for (int i = 0; i < given; i++)
+        if (axes->dims[i] != NT_KEEP) axes->dims[left++] = axes->dims[i];
+    axes->rank = left;
+    return left < given;
+}
+
+bool nt__axes(nt_site site, const char *what, nt__type type, nt_shape *axes, bool *keep) {
+    bool chosen[NT_MAX_RANK] = {0};
     if (axes->rank > NT_MAX_RANK) return refuse_axes(site, what, type, *axes);
+    *keep = take_keep(axes);
+    bool all = axes->rank == 0;
     for (int i = 0; i < axes->rank; i++) {
         int axis;
         if (!nt__axis(site, what, type, axes->dims[i], &axis)) return false;
@@ -26,14 +36,39 @@ static bool resolve_axes(nt_site site, const char *what, nt__type type, nt_shape
     return true;
 }
 
+/* `shape` with size 1 along the reduced axes. */
+static nt_shape kept(nt_shape shape, nt_shape axes) {
+    for (int i = 0; i < axes.rank; i++) shape.dims[axes.dims[i]] = 1;
+    return shape;
+}
+
+/* Of operands whose type was checked. `start` is what the reduction of no elements gives. */
 static nt_tensor reduce(nt__op op, nt__reducer reducer, nt_tensor x, nt_shape axes, double start, nt_site site) {
     const char *what = nt__operations[op].name;
     const nt__node *node = nt__node_of(x, site, what);
-    if (!node || !nt__type_numeric(site, what, node->type) || !resolve_axes(site, what, node->type, &axes))
-        return nt__failed();
+    bool keep;
+    if (!node || !nt__axes(site, what, node->type, &axes, &keep)) return nt__failed();
     if (axes.rank == 0) return x;
     nt_tensor operands[] = {x, nt__filled(what, (nt__type){node->type.dtype, {0}}, start, site)};
-    return nt__emit(op, site, (nt__type){0}, 2, operands, &(nt__attributes){.lists = {axes}, .choice = reducer});
+    nt_tensor y = nt__emit(op, site, (nt__type){0}, 2, operands, &(nt__attributes){.lists = {axes}, .choice = reducer});
+    return keep ? nt_reshape_at(y, kept(node->type.shape, axes), site) : y;
+}
+
+static nt_tensor reduce_numeric(nt__op op, nt__reducer reducer, nt_tensor x, nt_shape axes, double start,
+                                nt_site site) {
+    const nt__node *node = nt__node_of(x, site, nt__operations[op].name);
+    if (!node || !nt__type_numeric(site, nt__operations[op].name, node->type)) return nt__failed();
+    return reduce(op, reducer, x, axes, start, site);
+}
+
+static nt_tensor reduce_bool(nt__op op, nt__reducer reducer, nt_tensor x, nt_shape axes, double start, nt_site site) {
+    const nt__node *node = nt__node_of(x, site, nt__operations[op].name);
+    char text[NT__TYPE_TEXT];
+    if (!node) return nt__failed();
+    if (node->type.dtype != NT_BOOL)
+        return nt__trace_fail(site, nt__operations[op].name, "needs a bool tensor, got %s; a comparison makes one",
+                              nt__type_text(node->type, text));
+    return reduce(op, reducer, x, axes, start, site);
 }
 
 bool nt__shape_reduce(nt__node *node) {
@@ -48,55 +83,208 @@ bool nt__shape_reduce(nt__node *node) {
     return true;
 }
 
-/* The shape of a reduction's operand with size 1 along the reduced axes. */
-static nt_shape kept_shape(const nt__node *node) {
-    nt_shape shape = node->operands[0]->type.shape, axes = node->attributes.lists[0];
-    for (int i = 0; i < axes.rank; i++) shape.dims[axes.dims[i]] = 1;
-    return shape;
-}
-
 static nt_tensor stretch_back(const nt__backward *b, nt_tensor x) {
-    nt_tensor kept = nt_reshape_at(x, kept_shape(b->node), b->site);
-    return nt_broadcast_at(kept, b->node->operands[0]->type.shape, b->site);
+    nt_shape from = b->node->operands[0]->type.shape;
+    nt_tensor thin = nt_reshape_at(x, kept(from, b->node->attributes.lists[0]), b->site);
+    return nt_broadcast_at(thin, from, b->site);
 }
 
 nt_tensor nt_sum_at(nt_tensor x, nt_shape axes, nt_site site) {
-    return reduce(NT__OP_sum, NT__ADD, x, axes, 0, site);
+    return reduce_numeric(NT__OP_sum, NT__ADD, x, axes, 0, site);
 }
 
 void nt__gradient_sum(const nt__backward *b, nt_tensor *out) {
     out[0] = stretch_back(b, b->cotangent);
 }
 
-nt_tensor nt_mean_at(nt_tensor x, nt_shape axes, nt_site site) {
-    const nt__node *node = nt__node_of(x, site, "mean");
-    if (!node || !nt__type_floating(site, "mean", node->type) || !resolve_axes(site, "mean", node->type, &axes))
-        return nt__failed();
+/* Checks a floating operand and its axes. The number of elements that one result is made of, negative after an error.
+ */
+static double number_reduced(const char *what, nt_tensor x, nt_shape axes, nt_site site) {
+    const nt__node *node = nt__node_of(x, site, what);
+    bool keep;
+    if (!node || !nt__type_floating(site, what, node->type) || !nt__axes(site, what, node->type, &axes, &keep))
+        return -1;
     double number = 1;
     for (int i = 0; i < axes.rank; i++) number *= (double)node->type.shape.dims[axes.dims[i]];
+    return number;
+}
+
+/* The same axes, kept. All of them is the empty list, so that there is room. */
+static nt_shape keeping(nt_shape axes, int rank) {
+    take_keep(&axes);
+    if (axes.rank == rank) axes.rank = 0;
+    axes.dims[axes.rank++] = NT_KEEP;
+    return axes;
+}
+
+nt_tensor nt_mean_at(nt_tensor x, nt_shape axes, nt_site site) {
+    double number = number_reduced("mean", x, axes, site);
+    if (number < 0) return nt__failed();
     return nt_div_at(nt_sum_at(x, axes, site), nt_tensor_number(number), site);
 }
 
-/* What a maximum starts from: the identity of max in the type. */
-static double lowest(nt_dtype dtype) {
-    if (nt_dtype_is_float(dtype)) return -HUGE_VAL;
+/* In two passes: the mean of the squares minus the square of the mean loses all digits far from 0. */
+static nt_tensor variance(const char *what, nt_tensor x, double correction, nt_shape axes, nt_site site) {
+    double number = number_reduced(what, x, axes, site);
+    if (number < 0) return nt__failed();
+    nt_tensor mean = nt_mean_at(x, keeping(axes, nt_rank(x)), site);
+    nt_tensor sum = nt_sum_at(nt_square_at(nt_sub_at(x, mean, site), site), axes, site);
+    return nt_div_at(sum, nt_tensor_number(fmax(0, number - correction)), site);
+}
+
+nt_tensor nt_variance_at(nt_tensor x, double correction, nt_shape axes, nt_site site) {
+    return variance("variance", x, correction, axes, site);
+}
+
+nt_tensor nt_deviation_at(nt_tensor x, double correction, nt_shape axes, nt_site site) {
+    return nt_sqrt_at(variance("deviation", x, correction, axes, site), site);
+}
+
+/* The number of the type that is nearest to an infinity. */
+static double nearest_to(double infinity, nt_dtype dtype) {
+    if (nt_dtype_is_float(dtype)) return infinity;
     char element[8];
-    nt__element_set(dtype, element, -HUGE_VAL);
+    nt__element_set(dtype, element, infinity);
     return nt__element_get(dtype, element);
 }
 
 nt_tensor nt_reduce_max_at(nt_tensor x, nt_shape axes, nt_site site) {
     nt_dtype dtype = nt_dtype_of(x);
     nt__reducer reducer = nt_dtype_is_float(dtype) ? NT__MAXIMUM_OR_NAN : NT__MAXIMUM;
-    return reduce(NT__OP_reduce_max, reducer, x, axes, lowest(dtype), site);
+    return reduce_numeric(NT__OP_reduce_max, reducer, x, axes, nearest_to(-HUGE_VAL, dtype), site);
 }
 
-void nt__gradient_reduce_max(const nt__backward *b, nt_tensor *out) {
+nt_tensor nt_reduce_min_at(nt_tensor x, nt_shape axes, nt_site site) {
+    nt_dtype dtype = nt_dtype_of(x);
+    nt__reducer reducer = nt_dtype_is_float(dtype) ? NT__MINIMUM_OR_NAN : NT__MINIMUM;
+    return reduce_numeric(NT__OP_reduce_min, reducer, x, axes, nearest_to(HUGE_VAL, dtype), site);
+}
+
+void nt__gradient_reduce_extreme(const nt__backward *b, nt_tensor *out) {
     nt_dtype dtype = nt_dtype_of(b->cotangent);
-    nt_tensor largest = nt_convert_at(nt_equal_at(b->operands[0], stretch_back(b, b->value), b->site), dtype, b->site);
-    nt_tensor number = nt_sum_at(largest, b->node->attributes.lists[0], b->site);
+    nt_tensor winners = nt_convert_at(nt_equal_at(b->operands[0], stretch_back(b, b->value), b->site), dtype, b->site);
+    nt_tensor number = nt_sum_at(winners, b->node->attributes.lists[0], b->site);
     nt_tensor each = nt_div_at(b->cotangent, number, b->site);
-    out[0] = nt_mul_at(stretch_back(b, each), largest, b->site);
+    out[0] = nt_mul_at(stretch_back(b, each), winners, b->site);
+}
+
+nt_tensor nt_any_at(nt_tensor x, nt_shape axes, nt_site site) {
+    return reduce_bool(NT__OP_any, NT__EITHER, x, axes, 0, site);
+}
+
+nt_tensor nt_all_at(nt_tensor x, nt_shape axes, nt_site site) {
+    return reduce_bool(NT__OP_all, NT__BOTH, x, axes, 1, site);
+}
+
+/* ---- the place of an extreme ------------------------------------------------------------------------------------ */
+
+/* The first index along the axis at which x is its extreme or nan. */
+static nt_tensor first_extreme(const char *what, nt_tensor x, int64_t axis,
+                               nt_tensor (*extreme)(nt_tensor x, nt_shape axes, nt_site site), nt_site site) {
+    const nt__node *node = nt__node_of(x, site, what);
+    char text[NT__TYPE_TEXT];
+    int at;
+    if (!node || !nt__type_numeric(site, what, node->type) || !nt__axis(site, what, node->type, axis, &at))
+        return nt__failed();
+    int64_t size = node->type.shape.dims[at];
+    if (size == 0 || size > INT32_MAX)
+        return nt__trace_fail(site, what, "axis %d of %s: its size must be from 1 to %d", at,
+                              nt__type_text(node->type, text), INT32_MAX);
+    nt_tensor hit = nt_equal_at(x, extreme(x, nt_dims(at, NT_KEEP), site), site);
+    if (nt_dtype_is_float(node->type.dtype)) hit = nt_or_at(hit, nt_is_nan_at(x, site), site);
+    nt_tensor index = nt_iota_at(NT_I32, node->type.shape, at, site);
+    nt_tensor of_hits = nt_where_at(hit, index, nt_tensor_number((double)size - 1), site);
+    return nt_reduce_min_at(of_hits, nt_dims(at), site);
+}
+
+nt_tensor nt_argmax_at(nt_tensor x, int64_t axis, nt_site site) {
+    return first_extreme("argmax", x, axis, nt_reduce_max_at, site);
+}
+
+nt_tensor nt_argmin_at(nt_tensor x, int64_t axis, nt_site site) {
+    return first_extreme("argmin", x, axis, nt_reduce_min_at, site);
+}
+
+/* ---- products and running sums ---------------------------------------------------------------------------------- */
+
+nt_tensor nt_prod_at(nt_tensor x, nt_shape axes, nt_site site) {
+    return reduce_numeric(NT__OP_prod, NT__MULTIPLY, x, axes, 1, site);
+}
+
+/* x moved by `steps` along an axis, toward its end when positive; `filler` comes in. */
+static nt_tensor shifted_by(nt_tensor x, int axis, int64_t steps, double filler, nt_site site) {
+    nt_shape low = {.rank = nt_rank(x)}, high = low;
+    low.dims[axis] = steps;
+    high.dims[axis] = -steps;
+    return nt_pad_at(x, low, high, nt_tensor_number(filler), site);
+}
+
+/* Each element with all before it, by doubling: after step k it holds the last 2^k.
+ * Source: Hillis and Steele, Data parallel algorithms, 1986.
+ */
+static nt_tensor scan(nt_tensor (*combine)(nt_tensor a, nt_tensor b, nt_site site), double identity, nt_tensor x,
+                      int axis, bool reverse, nt_site site) {
+    int64_t size = nt_shape_of(x).dims[axis];
+    for (int64_t step = 1; step < size; step *= 2)
+        x = combine(x, shifted_by(x, axis, reverse ? -step : step, identity, site), site);
+    return x;
+}
+
+static bool can_scan(const char *what, nt_tensor x, int64_t axis, int *at, nt_site site) {
+    const nt__node *node = nt__node_of(x, site, what);
+    return node && nt__type_numeric(site, what, node->type) && nt__axis(site, what, node->type, axis, at);
+}
+
+nt_tensor nt_cumsum_at(nt_tensor x, int64_t axis, nt_direction direction, nt_site site) {
+    int at;
+    if (!can_scan("cumsum", x, axis, &at, site)) return nt__failed();
+    return scan(nt_add_at, 0, x, at, direction == NT_BACKWARD, site);
+}
+
+nt_tensor nt_cumprod_at(nt_tensor x, int64_t axis, nt_direction direction, nt_site site) {
+    int at;
+    if (!can_scan("cumprod", x, axis, &at, site)) return nt__failed();
+    return scan(nt_mul_at, 1, x, at, direction == NT_BACKWARD, site);
+}
+
+/* The product of all elements before or after each, without it. */
+static nt_tensor others(nt_tensor x, bool after, nt_site site) {
+    nt_tensor inclusive = scan(nt_mul_at, 1, x, 0, after, site);
+    return shifted_by(inclusive, 0, after ? -1 : 1, 1, site);
+}
+
+/* The product of the other elements, which is right at zeros too. The reduced axes become axis 0. */
+void nt__gradient_prod(const nt__backward *b, nt_tensor *out) {
+    nt_shape from = b->node->operands[0]->type.shape, axes = b->node->attributes.lists[0];
+    nt_shape order = axes, back = {.rank = from.rank}, moved = {.rank = from.rank}, flat = {2, {1, 1}};
+    for (int i = 0, next = 0; i < from.rank; i++) {
+        bool reduced = next < axes.rank && axes.dims[next] == i;
+        if (reduced)
+            next++;
+        else
+            order.dims[order.rank++] = i;
+        flat.dims[!reduced] *= from.dims[i];
+    }
+    for (int i = 0; i < from.rank; i++) {
+        back.dims[order.dims[i]] = i;
+        moved.dims[i] = from.dims[order.dims[i]];
+    }
+    nt_tensor x = nt_reshape_at(nt_transpose_at(b->operands[0], order, b->site), flat, b->site);
+    nt_tensor product = nt_mul_at(others(x, false, b->site), others(x, true, b->site), b->site);
+    nt_tensor unfolded = nt_transpose_at(nt_reshape_at(product, moved, b->site), back, b->site);
+    out[0] = nt_mul_at(stretch_back(b, b->cotangent), unfolded, b->site);
+}
+
+/* ---- logsumexp -------------------------------------------------------------------------------------------------- */
+
+/* The shift is the largest element where that is finite: it carries no gradient, for it cancels. */
+nt_tensor nt_logsumexp_at(nt_tensor x, nt_shape axes, nt_site site) {
+    if (number_reduced("logsumexp", x, axes, site) < 0) return nt__failed();
+    nt_tensor largest = reduce(NT__OP_reduce_max, NT__MAXIMUM, x, keeping(axes, nt_rank(x)), -HUGE_VAL, site);
+    nt_tensor finite = nt_where_at(nt_is_finite_at(largest, site), largest, nt_tensor_number(0), site);
+    nt_tensor shift = nt_stop_gradient_at(finite, site);
+    nt_tensor sum = nt_sum_at(nt_exp_at(nt_sub_at(x, shift, site), site), axes, site);
+    return nt_add_at(nt_log_at(sum, site), nt_reshape_at(shift, nt_shape_of(sum), site), site);
 }
 
 /* ---- softmax: along the last axis ------------------------------------------------------------------------------- */

@@ -111,6 +111,72 @@ void nt__gradient_broadcast(const nt__backward *b, nt_tensor *out) {
     out[0] = nt_reshape_at(sum, from, b->site);
 }
 
+/* ---- padding ---------------------------------------------------------------------------------------------------- */
+
+/* `inside` elements go between two neighbours. Negative numbers at the ends cut. */
+static nt_tensor pad(nt_tensor x, nt_shape low, nt_shape high, nt_shape inside, nt_tensor value, nt_site site) {
+    const nt__node *node = nt__node_of(x, site, "pad");
+    if (!node) return nt__failed();
+    if (nt__is_number(value)) value = nt__given_number("pad", (nt__type){node->type.dtype, {0}}, value.number, site);
+    const nt__node *filler = nt__node_of(value, site, "pad");
+    if (!filler) return nt__failed();
+    char type[NT__TYPE_TEXT], other[NT__TYPE_TEXT];
+    if (filler->type.dtype != node->type.dtype || filler->type.shape.rank != 0)
+        return nt__trace_fail(site, "pad", "%s is filled with a number or a scalar of its element type, got %s",
+                              nt__type_text(node->type, type), nt__type_text(filler->type, other));
+    nt_tensor operands[] = {x, value};
+    return nt__emit(NT__OP_pad, site, (nt__type){0}, 2, operands, &(nt__attributes){.lists = {low, high, inside}});
+}
+
+/* The size of a padded axis; negative when it is not possible. */
+static int64_t padded(int64_t size, int64_t low, int64_t high, int64_t inside) {
+    int64_t between = 0, sum;
+    bool over = inside < 0 || (size > 1 && __builtin_mul_overflow(size - 1, inside, &between));
+    over = over || __builtin_add_overflow(size, between, &sum) || __builtin_add_overflow(sum, low, &sum);
+    return over || __builtin_add_overflow(sum, high, &sum) ? -1 : sum;
+}
+
+bool nt__shape_pad(nt__node *node) {
+    const nt_shape *lists = node->attributes.lists;
+    node->type = node->operands[0]->type;
+    nt_shape *shape = &node->type.shape;
+    bool right = lists[0].rank == shape->rank && lists[1].rank == shape->rank;
+    for (int i = 0; right && i < shape->rank; i++) {
+        shape->dims[i] = padded(shape->dims[i], lists[0].dims[i], lists[1].dims[i], lists[2].dims[i]);
+        right = shape->dims[i] >= 0;
+    }
+    if (right) return true;
+    char type[NT__TYPE_TEXT], low[NT__TYPE_TEXT], high[NT__TYPE_TEXT];
+    nt__trace_fail(node->site, "pad",
+                   "%s cannot be padded by %s before and %s after: one number for each axis, and no more may be cut "
+                   "than is there",
+                   nt__type_text(node->operands[0]->type, type), nt__shape_text(lists[0], low),
+                   nt__shape_text(lists[1], high));
+    return false;
+}
+
+nt_tensor nt_pad_at(nt_tensor x, nt_shape low, nt_shape high, nt_tensor value, nt_site site) {
+    return pad(x, low, high, (nt_shape){.rank = nt_rank(x)}, value, site);
+}
+
+/* Cutting what was padded and padding what was cut, then every element that came from x. What is left of c was the
+ * filler's. */
+void nt__gradient_pad(const nt__backward *b, nt_tensor *out) {
+    nt_shape low = b->node->attributes.lists[0], high = b->node->attributes.lists[1];
+    nt_shape start = {.rank = low.rank}, strides = b->node->attributes.lists[2];
+    for (int i = 0; i < low.rank; i++) {
+        low.dims[i] = -low.dims[i];
+        high.dims[i] = -high.dims[i];
+        strides.dims[i]++;
+    }
+    nt_tensor whole = nt_pad_at(b->cotangent, low, high, nt_tensor_number(0), b->site);
+    nt_tensor own = nt_slice_strided_at(whole, start, nt_shape_of(whole), strides, b->site);
+    if (b->wanted[0]) out[0] = own;
+    if (b->wanted[1])
+        out[1] =
+            nt_sub_at(nt_sum_at(b->cotangent, (nt_shape){0}, b->site), nt_sum_at(own, (nt_shape){0}, b->site), b->site);
+}
+
 /* ---- slices ----------------------------------------------------------------------------------------------------- */
 
 static bool block_inside(nt_shape whole, nt_shape start, nt_shape limit) {
@@ -128,29 +194,56 @@ static nt_shape block_limit(nt_shape start, nt_shape block) {
     return limit;
 }
 
-nt_tensor nt_slice_at(nt_tensor x, nt_shape start, nt_shape limit, nt_site site) {
+static bool strides_right(nt_shape strides, int rank) {
+    bool right = strides.rank == rank;
+    for (int i = 0; right && i < rank; i++) right = strides.dims[i] > 0;
+    return right;
+}
+
+nt_tensor nt_slice_strided_at(nt_tensor x, nt_shape start, nt_shape limit, nt_shape strides, nt_site site) {
     const nt__node *node = nt__node_of(x, site, "slice");
     if (!node) return nt__failed();
-    if (!block_inside(node->type.shape, start, limit)) {
-        char type[NT__TYPE_TEXT], from[NT__TYPE_TEXT], to[NT__TYPE_TEXT];
+    char type[NT__TYPE_TEXT], from[NT__TYPE_TEXT], to[NT__TYPE_TEXT];
+    if (!block_inside(node->type.shape, start, limit))
         return nt__trace_fail(site, "slice", "%s has no block from %s to %s", nt__type_text(node->type, type),
                               nt__shape_text(start, from), nt__shape_text(limit, to));
-    }
+    if (!strides_right(strides, start.rank))
+        return nt__trace_fail(site, "slice", "the strides %s of %s must be positive, one for each axis",
+                              nt__shape_text(strides, from), nt__type_text(node->type, type));
+    return nt__emit(NT__OP_slice, site, (nt__type){0}, 1, &x, &(nt__attributes){.lists = {start, limit, strides}});
+}
+
+nt_tensor nt_slice_at(nt_tensor x, nt_shape start, nt_shape limit, nt_site site) {
     nt_shape ones = {.rank = start.rank};
-    for (int i = 0; i < ones.rank; i++) ones.dims[i] = 1;
-    return nt__emit(NT__OP_slice, site, (nt__type){0}, 1, &x, &(nt__attributes){.lists = {start, limit, ones}});
+    for (int i = 0; i < NT_MAX_RANK; i++) ones.dims[i] = 1;
+    return nt_slice_strided_at(x, start, limit, ones, site);
 }
 
 bool nt__shape_slice(nt__node *node) {
+    const nt_shape *lists = node->attributes.lists;
     node->type = node->operands[0]->type;
-    for (int i = 0; i < node->type.shape.rank; i++)
-        node->type.shape.dims[i] = node->attributes.lists[1].dims[i] - node->attributes.lists[0].dims[i];
+    for (int i = 0; i < node->type.shape.rank; i++) {
+        int64_t length = lists[1].dims[i] - lists[0].dims[i], stride = lists[2].dims[i];
+        node->type.shape.dims[i] = length / stride + (length % stride != 0);
+    }
     return true;
 }
 
+/* A block is written into zeros; elements that stood apart are padded apart. */
 void nt__gradient_slice(const nt__backward *b, nt_tensor *out) {
-    nt_tensor zeros = nt__filled("slice", b->node->operands[0]->type, 0, b->site);
-    out[0] = nt_update_slice_at(zeros, b->cotangent, b->node->attributes.lists[0], b->site);
+    nt_shape start = b->node->attributes.lists[0], inside = b->node->attributes.lists[2], high = {.rank = start.rank};
+    nt__type whole = b->node->operands[0]->type;
+    bool block = true;
+    for (int i = 0; i < start.rank; i++) {
+        int64_t size = b->node->type.shape.dims[i];
+        inside.dims[i] = size > 1 ? inside.dims[i] - 1 : 0;
+        block = block && inside.dims[i] == 0;
+        high.dims[i] = whole.shape.dims[i] - padded(size, start.dims[i], 0, inside.dims[i]);
+    }
+    if (block)
+        out[0] = nt_update_slice_at(nt__filled("slice", whole, 0, b->site), b->cotangent, start, b->site);
+    else
+        out[0] = pad(b->cotangent, start, high, inside, nt_tensor_number(0), b->site);
 }
 
 nt_tensor nt_update_slice_at(nt_tensor x, nt_tensor update, nt_shape start, nt_site site) {
