@@ -249,6 +249,106 @@ nt_tensor nt_pad_at(nt_tensor x, nt_shape low, nt_shape high, nt_tensor value, n
 nt_tensor nt_update_slice_at(nt_tensor x, nt_tensor update, nt_shape start, nt_site site);
 nt_tensor nt_stop_gradient_at(nt_tensor x, nt_site site);
 
+/* ---- moving elements -------------------------------------------------------------------------------------------- */
+
+/* A new axis of size 1 at `axis` of the result; -1 is the last one. Gradient: c without it. */
+#define nt_expand(x, axis) nt_expand_at(x, axis, NT_SITE)
+/* x without the axes named, all of size 1: nt_squeeze(x, 0, -1); without any such axis when none is named. Gradient: c
+ * with them. */
+#define nt_squeeze(x, ...) nt_squeeze_at(x, NT_AXES_(__VA_ARGS__), NT_SITE)
+/* Tensors one after the other along an axis that they have, or along a new one: nt_concatenate(0, a, b, c). All other
+ * sizes are equal; nt_concatenate_at and nt_stack_at take an array. Gradient: each gets its part of c. */
+#define nt_concatenate(axis, ...) \
+    nt_concatenate_at((nt_tensor[]){__VA_ARGS__}, NT_COUNT_TENSORS_(__VA_ARGS__), axis, NT_SITE)
+#define nt_stack(axis, ...) nt_stack_at((nt_tensor[]){__VA_ARGS__}, NT_COUNT_TENSORS_(__VA_ARGS__), axis, NT_SITE)
+#define NT_COUNT_TENSORS_(...) ((int)(sizeof((nt_tensor[]){__VA_ARGS__}) / sizeof(nt_tensor)))
+/* Elements start <= index < limit along one axis. Gradient: c in zeros at its place. */
+#define nt_range(x, axis, start, limit) nt_range_at(x, axis, start, limit, NT_SITE)
+/* An axis in `parts` equal ones, which come in out[0], ... Gradient: each c at its place. */
+#define nt_parts(x, axis, parts, out) nt_parts_at(x, axis, parts, out, NT_SITE)
+/* Along the axes the other way around; none given means all. Gradient: c flipped back. */
+#define nt_flip(x, ...) nt_flip_at(x, NT_AXES_(__VA_ARGS__), NT_SITE)
+/* Element i of an axis goes to i + shift; what leaves at one end comes in at the other. Gradient: c rolled back. */
+#define nt_roll(x, shift, axis) nt_roll_at(x, shift, axis, NT_SITE)
+/* Copies: x as a whole repeats.dims[i] times along axis i (0 1 0 1); each element of one axis (0 0 1 1). Gradient: c
+ * summed over the copies. */
+#define nt_tile(x, repeats) nt_tile_at(x, repeats, NT_SITE)
+#define nt_repeat(x, repeats, axis) nt_repeat_at(x, repeats, axis, NT_SITE)
+/* Borders of low[i] elements before and high[i] after along each axis: of the element at the edge (a a | a b c), or of
+ * those next to it (c b | a b c), fewer than the axis has. Gradient: c summed over the copies. */
+#define nt_pad_edge(x, low, high) nt_pad_edge_at(x, low, high, NT_SITE)
+#define nt_pad_reflect(x, low, high) nt_pad_reflect_at(x, low, high, NT_SITE)
+/* bool [rows, columns]: where column <= row + diagonal. nt_not gives the rest. */
+#define nt_triangle(rows, columns, diagonal) nt_triangle_at(rows, columns, diagonal, NT_SITE)
+/* The matrices in the last two axes with zeros above, below the diagonal; 0 is the main one, 1 the next above it.
+ * Gradient: the same of c. */
+#define nt_lower_triangle(x, diagonal) nt_lower_triangle_at(x, diagonal, NT_SITE)
+#define nt_upper_triangle(x, diagonal) nt_upper_triangle_at(x, diagonal, NT_SITE)
+
+nt_tensor nt_expand_at(nt_tensor x, int64_t axis, nt_site site);
+nt_tensor nt_squeeze_at(nt_tensor x, nt_shape axes, nt_site site);
+nt_tensor nt_concatenate_at(const nt_tensor *tensors, int count, int64_t axis, nt_site site);
+nt_tensor nt_stack_at(const nt_tensor *tensors, int count, int64_t axis, nt_site site);
+nt_tensor nt_range_at(nt_tensor x, int64_t axis, int64_t start, int64_t limit, nt_site site);
+void nt_parts_at(nt_tensor x, int64_t axis, int64_t parts, nt_tensor *out, nt_site site);
+nt_tensor nt_flip_at(nt_tensor x, nt_shape axes, nt_site site);
+nt_tensor nt_roll_at(nt_tensor x, int64_t shift, int64_t axis, nt_site site);
+nt_tensor nt_tile_at(nt_tensor x, nt_shape repeats, nt_site site);
+nt_tensor nt_repeat_at(nt_tensor x, int64_t repeats, int64_t axis, nt_site site);
+nt_tensor nt_pad_edge_at(nt_tensor x, nt_shape low, nt_shape high, nt_site site);
+nt_tensor nt_pad_reflect_at(nt_tensor x, nt_shape low, nt_shape high, nt_site site);
+nt_tensor nt_triangle_at(int64_t rows, int64_t columns, int64_t diagonal, nt_site site);
+nt_tensor nt_lower_triangle_at(nt_tensor x, int64_t diagonal, nt_site site);
+nt_tensor nt_upper_triangle_at(nt_tensor x, int64_t diagonal, nt_site site);
+
+/* ---- indexing --------------------------------------------------------------------------------------------------- */
+
+/* Indices are integers from 0; a negative one does not count from the end. One that is out of range reads the nearest
+ * element (below 0 the first, else the last) and writes nothing. The start of a block moves so far that the block lies
+ * inside. */
+
+/* Slices of x [.., n, ..] across an axis: its place takes the axes of the indices. The rows of an embedding are
+ * nt_take(table, tokens, 0). Gradient: c added up at the slices read. */
+#define nt_take(x, indices, axis) nt_take_at(x, indices, axis, NT_SITE)
+/* y[.., i, ..] = x[.., indices[.., i, ..], ..]: indices have the shape of x but for one axis. Gradient: c added up at
+ * the elements read. */
+#define nt_take_along(x, indices, axis) nt_take_along_at(x, indices, axis, NT_SITE)
+/* x with the slices of `updates`, in the shape that nt_take(x, indices, axis) has (or a number, or what broadcasts to
+ * it), written over, added to, or as a larger one put for, those at the indices. Floating and integer. Where indices of
+ * set are equal, one of the updates is written. A nan of max is the result. Gradient: set: c with zeros there, c there;
+ * add: c, c there; max: c shared evenly among equal largest ones. */
+#define nt_scatter_set(x, indices, updates, axis) nt_scatter_set_at(x, indices, NT_TENSOR(updates), axis, NT_SITE)
+#define nt_scatter_add(x, indices, updates, axis) nt_scatter_add_at(x, indices, NT_TENSOR(updates), axis, NT_SITE)
+#define nt_scatter_max(x, indices, updates, axis) nt_scatter_max_at(x, indices, NT_TENSOR(updates), axis, NT_SITE)
+/* The block of shape `sizes` at `start`, an integer tensor [rank of x], and x with a block written there. Gradient: c
+ * in zeros at its place; c with zeros in the block, the block of c. */
+#define nt_dynamic_slice(x, start, sizes) nt_dynamic_slice_at(x, start, sizes, NT_SITE)
+#define nt_dynamic_update(x, update, start) nt_dynamic_update_at(x, update, start, NT_SITE)
+
+nt_tensor nt_take_at(nt_tensor x, nt_tensor indices, int64_t axis, nt_site site);
+nt_tensor nt_take_along_at(nt_tensor x, nt_tensor indices, int64_t axis, nt_site site);
+nt_tensor nt_scatter_set_at(nt_tensor x, nt_tensor indices, nt_tensor updates, int64_t axis, nt_site site);
+nt_tensor nt_scatter_add_at(nt_tensor x, nt_tensor indices, nt_tensor updates, int64_t axis, nt_site site);
+nt_tensor nt_scatter_max_at(nt_tensor x, nt_tensor indices, nt_tensor updates, int64_t axis, nt_site site);
+nt_tensor nt_dynamic_slice_at(nt_tensor x, nt_tensor start, nt_shape sizes, nt_site site);
+nt_tensor nt_dynamic_update_at(nt_tensor x, nt_tensor update, nt_tensor start, nt_site site);
+
+/* ---- sorting: floating and integer ------------------------------------------------------------------------------ */
+
+/* Along an axis; equal elements keep their order in both directions; a nan counts as larger than all numbers. Gradient:
+ * c at the places that the elements came from. */
+typedef enum nt_order { NT_ASCENDING, NT_DESCENDING } nt_order;
+#define nt_sort(x, axis, order) nt_sort_at(x, axis, order, NT_SITE)
+/* i32 indices of the elements in that order. No gradient. */
+#define nt_argsort(x, axis, order) nt_argsort_at(x, axis, order, NT_SITE)
+/* The k largest along the last axis, descending, the first of equal ones first: [..., n] to [..., k]. Their i32 indices
+ * come in *indices, which may be NULL. Gradient: c at the places that the elements came from. */
+#define nt_top_k(x, k, indices) nt_top_k_at(x, k, indices, NT_SITE)
+
+nt_tensor nt_sort_at(nt_tensor x, int64_t axis, nt_order order, nt_site site);
+nt_tensor nt_argsort_at(nt_tensor x, int64_t axis, nt_order order, nt_site site);
+nt_tensor nt_top_k_at(nt_tensor x, int64_t k, nt_tensor *indices, nt_site site);
+
 /* ---- reductions ------------------------------------------------------------------------------------------------- */
 
 /* Over `axes`: nt_sum(x, -1), nt_sum(x, 0, 1); none given means all: nt_sum(x). The axes are dropped; NT_KEEP among

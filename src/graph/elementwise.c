@@ -135,7 +135,8 @@ bool nt__shape_same(nt__node *node) {
 static bool require(bool right, nt_site site, const char *what, const char *kind, nt__type type) {
     char text[NT__TYPE_TEXT];
     if (!right)
-        nt__trace_fail(site, what, "needs a %s tensor, got %s; nt_convert makes one", kind, nt__type_text(type, text));
+        nt__trace_fail(site, what, "needs %s %s tensor, got %s; nt_convert makes one",
+                       strchr("aeiou", *kind) ? "an" : "a", kind, nt__type_text(type, text));
     return right;
 }
 

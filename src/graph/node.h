@@ -90,6 +90,13 @@ typedef struct nt__backward {
     ROW(slice, "slice", slice, slice, lists, "start_indices,limit_indices,strides")         \
     ROW(update_slice, "dynamic_update_slice", update_slice, update_slice, nothing, "")      \
     ROW(pad, "pad", pad, pad, lists, "edge_padding_low,edge_padding_high,interior_padding") \
+    ROW(concatenate, "concatenate", concatenate, concatenate, concatenate, "")              \
+    ROW(flip, "reverse", same, flip, lists, "dimensions")                                   \
+    ROW(gather, "gather", given, gather, gather, "")                                        \
+    ROW(scatter, "scatter", same, scatter, scatter, "")                                     \
+    ROW(dynamic_slice, "dynamic_slice", given, dynamic_slice, lists, "slice_sizes")         \
+    ROW(dynamic_update, "dynamic_update_slice", same, dynamic_update, nothing, "")          \
+    ROW(sort, "sort", sort, sort, sort, "")                                                 \
     ROW(stop_gradient, NULL, same, zero, nothing, "")                                       \
     ROW(sum, "reduce", reduce, sum, reduce, "dimensions")                                   \
     ROW(reduce_max, "reduce", reduce, reduce_extreme, reduce, "dimensions")                 \
@@ -117,12 +124,15 @@ enum { NT__MAX_OPERANDS = 2 + NT_MAX_RANK };
 
 /* What an operation knows beside its operands. Each field is used by the operations named. */
 typedef struct nt__attributes {
-    nt_shape lists[4];    /* as the row's `lists` names them; dot: batch a, b, contracting a, b */
-    int choice;           /* compare: nt__comparison. Reductions: nt__reducer. iota: the axis */
+    nt_shape lists[4]; /* as the row's `lists` names them; dot: batch a, b, contracting a, b */
+    int choice;        /* compare: nt__comparison. Reductions, scatter: nt__reducer. iota, concatenate: the axis. sort:
+                          nt_order */
     const void *elements; /* constant: row-major */
     bool splat;           /* constant: one element fills the shape */
-    const char *name;     /* input */
-    int role, index;      /* input */
+    int result,
+        results;      /* sort: which result of its line the node is, and of how many; their types are the operands' */
+    const char *name; /* input */
+    int role, index;  /* input */
 } nt__attributes;
 
 typedef enum nt__comparison { NT__EQ, NT__NE, NT__LT, NT__LE, NT__GT, NT__GE } nt__comparison;
@@ -135,7 +145,8 @@ typedef enum nt__reducer {
     NT__MINIMUM,
     NT__MINIMUM_OR_NAN,
     NT__EITHER,
-    NT__BOTH
+    NT__BOTH,
+    NT__SECOND
 } nt__reducer;
 
 struct nt__node {
@@ -213,6 +224,9 @@ nt_tensor nt__binary(const char *what, nt__op op, nt_tensor a, nt_tensor b, nt_s
                      const nt__attributes *attributes);
 /* A new node of one operand, which may be a number. */
 nt_tensor nt__unary(nt__op op, nt_tensor x, nt_site site);
+/* x with `updates` added at their indices along an axis: the reverse of nt_take_along. Indices are i32 or i64
+ * (index.c). */
+nt_tensor nt__put_along(nt_tensor x, nt_tensor indices, nt_tensor updates, int axis, nt_site site);
 /* A new node. `type` matters to rows whose shape rule is `given`. */
 nt_tensor nt__emit(nt__op op, nt_site site, nt__type type, int count, const nt_tensor *operands,
                    const nt__attributes *attributes);

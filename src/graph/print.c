@@ -127,7 +127,7 @@ void nt__print_dot(const nt__node *node, nt__text *text) {
 static const char *const reducers[] = {
     [NT__ADD] = OF_TWO("add"),           [NT__MULTIPLY] = OF_TWO("multiply"), [NT__MAXIMUM] = OF_TWO("maximum"),
     [NT__MAXIMUM_OR_NAN] = OR_NAN("GT"), [NT__MINIMUM] = OF_TWO("minimum"),   [NT__MINIMUM_OR_NAN] = OR_NAN("LT"),
-    [NT__EITHER] = OF_TWO("or"),         [NT__BOTH] = OF_TWO("and"),
+    [NT__EITHER] = OF_TWO("or"),         [NT__BOTH] = OF_TWO("and"),          [NT__SECOND] = "",
 };
 
 /* Adds a piece of text with the type in place of each $. */
@@ -142,12 +142,77 @@ static void print_with_type(const char *piece, nt__type type, nt__text *text) {
     }
 }
 
-void nt__print_reduce(const nt__node *node, nt__text *text) {
-    nt__type scalar = {node->type.dtype, {0}};
-    nt__print_lists(node, text);
+static void print_reducer(int reducer, nt_dtype dtype, nt__text *text) {
+    nt__type scalar = {dtype, {0}};
     print_with_type(" ({\n    ^bb0(%a: $, %b: $):\n", scalar, text);
-    print_with_type(reducers[node->attributes.choice], scalar, text);
-    print_with_type("      \"stablehlo.return\"(%r) : ($) -> ()\n    })", scalar, text);
+    print_with_type(reducers[reducer], scalar, text);
+    nt__text_add(text, "      \"stablehlo.return\"(%s) : (", reducer == NT__SECOND ? "%b" : "%r");
+    print_with_type("$) -> ()\n    })", scalar, text);
+}
+
+void nt__print_reduce(const nt__node *node, nt__text *text) {
+    nt__print_lists(node, text);
+    print_reducer(node->attributes.choice, node->type.dtype, text);
+}
+
+void nt__print_concatenate(const nt__node *node, nt__text *text) {
+    nt__text_add(text, " <{dimension = %d : i64}>", node->attributes.choice);
+}
+
+/* The lists of gather and scatter under their names there: window, batching, batching of the indices, indexed. */
+static void print_places(const nt__node *node, const char *const names[4], nt__text *text) {
+    const nt_shape *lists = node->attributes.lists;
+    const nt_shape values[] = {lists[0], lists[1], lists[1], lists[2]};
+    for (int i = 0; i < 4; i++) {
+        nt__text_add(text, "%s = ", names[i]);
+        print_list(values[i], text);
+        nt__text_put(text, ", ", 2);
+    }
+}
+
+void nt__print_gather(const nt__node *node, nt__text *text) {
+    static const char *const names[] = {"offset_dims", "operand_batching_dims", "start_indices_batching_dims",
+                                        "start_index_map"};
+    const nt_shape *lists = node->attributes.lists;
+    nt__text_add(text, " <{dimension_numbers = #stablehlo.gather<");
+    print_places(node, names, text);
+    nt__text_add(text, "collapsed_slice_dims = [%lld], index_vector_dim = %d>, slice_sizes = array<i64",
+                 (long long)lists[2].dims[0], node->operands[1]->type.shape.rank);
+    for (int i = 0; i < lists[3].rank; i++) nt__text_add(text, "%s%lld", i ? ", " : ": ", (long long)lists[3].dims[i]);
+    nt__text_put(text, ">}>", 3);
+}
+
+void nt__print_scatter(const nt__node *node, nt__text *text) {
+    static const char *const names[] = {"update_window_dims", "input_batching_dims", "scatter_indices_batching_dims",
+                                        "scatter_dims_to_operand_dims"};
+    nt__text_add(text, " <{scatter_dimension_numbers = #stablehlo.scatter<");
+    print_places(node, names, text);
+    nt__text_add(text, "inserted_window_dims = [%lld], index_vector_dim = %d>}>",
+                 (long long)node->attributes.lists[2].dims[0], node->operands[1]->type.shape.rank);
+    print_reducer(node->attributes.choice, node->type.dtype, text);
+}
+
+/* Elements $ with their indices. A nan counts as larger than all numbers: nothing is before the smaller one of two, the
+ * first where they ascend, when that is no nan and the larger one is. */
+void nt__print_sort(const nt__node *node, nt__text *text) {
+    nt__type scalar = {node->operands[0]->type.dtype, {0}};
+    bool descending = node->attributes.choice == NT_DESCENDING;
+    nt__text_add(text, " <{dimension = %lld : i64, is_stable = true}>", (long long)node->attributes.lists[0].dims[0]);
+    print_with_type(" ({\n    ^bb0(%a: $, %b: $, %i: tensor<i32>, %j: tensor<i32>):\n", scalar, text);
+    const char *small = descending ? "%b" : "%a", *large = descending ? "%a" : "%b";
+    static const struct {
+        const char *name, *direction;
+        bool small[2];
+    } comparisons[] = {{"%c", "LT", {true, false}}, {"%m", "EQ", {true, true}}, {"%n", "NE", {false, false}}};
+    for (int i = 0; i < 3; i++) {
+        nt__text_add(text, "      %s = \"stablehlo.compare\"(%s, %s) <{comparison_direction = ", comparisons[i].name,
+                     comparisons[i].small[0] ? small : large, comparisons[i].small[1] ? small : large);
+        nt__text_add(text, "#stablehlo<comparison_direction %s>}> : (", comparisons[i].direction);
+        print_with_type("$, $) -> tensor<i1>\n", scalar, text);
+    }
+    nt__text_add(text, "      %%o = \"stablehlo.and\"(%%m, %%n) : (tensor<i1>, tensor<i1>) -> tensor<i1>\n"
+                       "      %%r = \"stablehlo.or\"(%%c, %%o) : (tensor<i1>, tensor<i1>) -> tensor<i1>\n"
+                       "      \"stablehlo.return\"(%%r) : (tensor<i1>) -> ()\n    })");
 }
 
 /* ---- what may be printed ---------------------------------------------------------------------------------------- */
@@ -218,6 +283,7 @@ static const nt__node *source_of(const nt__node *node) {
 static void name_value(const printer *p, const nt__node *node, nt__text *text) {
     node = source_of(node);
     nt__text_add(text, node->op == NT__OP_input ? "%%arg%u" : "%%%u", p->number[node->id]);
+    if (node->attributes.results > 1) nt__text_add(text, "#%d", node->attributes.result);
 }
 
 static int result_taking(const printer *p, const nt__node *input) {
@@ -295,7 +361,15 @@ static void print_types(const nt__node *node, nt__text *text) {
         nt__type_print(node->operands[i]->type, text);
     }
     nt__text_put(text, ") -> ", 5);
-    nt__type_print(node->type, text);
+    if (node->attributes.results <= 1) {
+        nt__type_print(node->type, text);
+        return;
+    }
+    for (int i = 0; i < node->attributes.results; i++) {
+        nt__text_put(text, i ? ", " : "(", i ? 2 : 1);
+        nt__type_print(node->operands[i]->type, text);
+    }
+    nt__text_put(text, ")", 1);
 }
 
 static bool print_node(printer *p, const nt__node *node) {
@@ -308,7 +382,9 @@ static bool print_node(printer *p, const nt__node *node) {
     print_types(node, words);
     if (!keep_lines(p, node->site)) return false;
     const char *dialect = strchr(operation->text, '.') ? "" : "stablehlo.";
-    nt__text_add(text, "    %%%u = \"%s%s\"(", p->number[node->id], dialect, operation->text);
+    nt__text_add(text, "    %%%u", p->number[node->id]);
+    if (node->attributes.results > 1) nt__text_add(text, ":%d", node->attributes.results);
+    nt__text_add(text, " = \"%s%s\"(", dialect, operation->text);
     for (int i = 0; i < node->operand_count; i++) {
         if (i) nt__text_put(text, ", ", 2);
         name_value(p, node->operands[i], text);

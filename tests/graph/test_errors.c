@@ -107,6 +107,46 @@ MISTAKE(matmul_batch, nt_matmul(F32(2, 3, 4), F32(3, 4, 5)))
 MISTAKE(matmul_types, nt_matmul(F32(2, 3), I32(3, 2)))
 MISTAKE(matmul_scalar, nt_matmul(F32(2, 3), SCALAR))
 MISTAKE(matmul_bool, nt_matmul(BOOL(2, 3), BOOL(3, 2)))
+MISTAKE(and_float, nt_and(F32(2), F32(2)))
+MISTAKE(shift_bool, nt_shift_left(BOOL(2), BOOL(2)))
+MISTAKE(sin_integer, nt_sin(I32(2)))
+MISTAKE(trunc_integer, nt_trunc(I32(2)))
+MISTAKE(is_nan_integer, nt_is_nan(I32(2)))
+MISTAKE(atan2_shapes, nt_atan2(F32(2), F32(3)))
+MISTAKE(bitcast_parts, nt_bitcast(tensor(NT_U8, nt_dims(3, 3)), NT_F32))
+MISTAKE(prod_bool, nt_prod(BOOL(2)))
+MISTAKE(any_float, nt_any(F32(2)))
+MISTAKE(variance_integer, nt_variance(I32(2), 0))
+MISTAKE(logsumexp_axis, nt_logsumexp(F32(2, 3), 2))
+MISTAKE(argmax_empty, nt_argmax(F32(2, 0), 1))
+MISTAKE(cumsum_axis, nt_cumsum(SCALAR, 0, NT_FORWARD))
+MISTAKE(slice_stride, nt_slice_strided(F32(6), nt_dims(0), nt_dims(6), nt_dims(0)))
+MISTAKE(pad_too_much_cut, nt_pad(F32(2, 3), nt_dims(0, -2), nt_dims(0, -2), 0))
+MISTAKE(pad_value, nt_pad(F32(2), nt_dims(1), nt_dims(1), I32(2)))
+MISTAKE(pad_reflect_wide, nt_pad_reflect(F32(3), nt_dims(3), nt_dims(0)))
+MISTAKE(pad_edge_empty, nt_pad_edge(F32(0), nt_dims(1), nt_dims(0)))
+MISTAKE(expand_axis, nt_expand(F32(2), 2))
+MISTAKE(squeeze_wide, nt_squeeze(F32(1, 3), 1))
+MISTAKE(concatenate_shapes, nt_concatenate(1, F32(2, 3), F32(3, 3)))
+MISTAKE(stack_types, nt_stack(0, F32(2), I32(2)))
+MISTAKE(range_outside, nt_range(F32(2, 3), -1, 2, 4))
+MISTAKE(tile_axes, nt_tile(F32(2, 3), nt_dims(2)))
+MISTAKE(repeat_negative, nt_repeat(F32(2), -1, 0))
+MISTAKE(triangle_vector, nt_lower_triangle(F32(2), 0))
+MISTAKE(take_float, nt_take(F32(2), F32(2), 0))
+MISTAKE(take_empty, nt_take(F32(0, 2), I32(2), 0))
+MISTAKE(take_axes, nt_take(F32(1, 1, 1, 1, 1), I32(1, 1, 1, 1, 1), 0))
+MISTAKE(take_along_shape, nt_take_along(F32(2, 3), I32(3, 3), 1))
+MISTAKE(scatter_types, nt_scatter_add(F32(3), I32(2), I32(2), 0))
+MISTAKE(dynamic_slice_size, nt_dynamic_slice(F32(2, 3), I32(2), nt_dims(3, 3)))
+MISTAKE(sort_bool, nt_sort(BOOL(2), 0, NT_ASCENDING))
+MISTAKE(top_k_large, nt_top_k(F32(2, 3), 4, NULL))
+static nt_tensor parts_uneven(void) {
+    nt_tensor out[2];
+    AT(nt_parts(F32(2, 3), 1, 2, out));
+    return out[0];
+}
+
 MISTAKE(dim_axis, (nt_dim(F32(2, 3), 2), F32(1)))
 MISTAKE(dim_of_scalar, (nt_dim(SCALAR, 0), F32(1)))
 MISTAKE(stop_gradient_of_nothing, nt_stop_gradient((nt_tensor){0}))
@@ -236,6 +276,48 @@ static const struct {
     ROW(matmul_types, "matmul: f32[2,3] x i32[3,2]: element types differ; nt_convert makes them equal"),
     ROW(matmul_scalar, "matmul: f32[2,3] x f32[]: a scalar has no axis to contract; nt_mul multiplies by one"),
     ROW(matmul_bool, "matmul: needs a floating or integer tensor, got bool[2,3]; nt_convert makes one"),
+    ROW(and_float, "and: needs a bool or integer tensor, got f32[2]; nt_convert makes one"),
+    ROW(shift_bool, "shift_left: needs an integer tensor, got bool[2]; nt_convert makes one"),
+    ROW(sin_integer, "sin: needs a floating tensor, got i32[2]; nt_convert makes one"),
+    ROW(trunc_integer, "trunc: needs a floating tensor, got i32[2]; nt_convert makes one"),
+    ROW(is_nan_integer, "is_nan: needs a floating tensor, got i32[2]; nt_convert makes one"),
+    ROW(atan2_shapes, "atan2: f32[2] and f32[3]" NOT_BROADCAST),
+    ROW(bitcast_parts, "bitcast: u8[3,3] does not become f32: a wider type takes a last axis with the parts of one "
+                       "element, a narrower one adds such an axis, and bool has no bits of its own"),
+    ROW(prod_bool, "prod: needs a floating or integer tensor, got bool[2]; nt_convert makes one"),
+    ROW(any_float, "any: needs a bool tensor, got f32[2]; a comparison makes one"),
+    ROW(variance_integer, "variance: needs a floating tensor, got i32[2]; nt_convert makes one"),
+    ROW(logsumexp_axis, "logsumexp: axis 2 of f32[2,3]: its axes run from -2 to 1"),
+    ROW(argmax_empty, "argmax: axis 1 of f32[2,0]: its size must be from 1 to 2147483647"),
+    ROW(cumsum_axis, "cumsum: axis 0 of f32[]: a scalar has no axes"),
+    ROW(slice_stride, "slice: the strides [0] of f32[6] must be positive, one for each axis"),
+    ROW(pad_too_much_cut, "pad: f32[2,3] cannot be padded by [0,-2] before and [0,-2] after: one number for each axis, "
+                          "and no more may be cut than is there"),
+    ROW(pad_value, "pad: f32[2] is filled with a number or a scalar of its element type, got i32[2]"),
+    ROW(pad_reflect_wide, "pad_reflect: f32[3] has no border of [3] before and [0] after: one number from 0 for each "
+                          "axis, below its size"),
+    ROW(pad_edge_empty, "pad_edge: f32[0] has no border of [1] before and [0] after: one number from 0 for each axis, "
+                        "and an empty axis has no edge"),
+    ROW(expand_axis, "expand: axis 2 of f32[2]: the new axis is one from -2 to 1, and a tensor has at most 8"),
+    ROW(squeeze_wide, "squeeze: axis 1 of f32[1,3] is not of size 1; nt_reshape joins axes"),
+    ROW(concatenate_shapes,
+        "concatenate: tensor 0 is f32[2,3] and tensor 1 is f32[3,3]: element types and all axes but axis 1 must agree"),
+    ROW(stack_types, "stack: tensor 0 is f32[2] and tensor 1 is i32[2]: all must have one type and shape"),
+    ROW(range_outside, "range: axis 1 of f32[2,3] has no range from 2 to 4"),
+    ROW(tile_axes, "tile: f32[2,3] needs one number of copies for each axis, got [2]"),
+    ROW(repeat_negative, "repeat: -1 copies along axis 0 of f32[2] are not possible"),
+    ROW(triangle_vector, "lower_triangle: needs a matrix in the last two axes, got f32[2]"),
+    ROW(take_float, "take: needs an integer tensor, got f32[2]; nt_convert makes one"),
+    ROW(take_empty, "take: axis 0 of f32[0,2] is empty: there is nothing to read"),
+    ROW(take_axes, "take: f32[1,1,1,1,1] at i32[1,1,1,1,1]: the result would have more than 8 axes"),
+    ROW(take_along_shape,
+        "take_along: f32[2,3] at i32[3,3]: all axes but axis 1 must have the same sizes; nt_take reads whole slices"),
+    ROW(scatter_types, "scatter_add: i32[2] into f32[3]: element types differ; nt_convert makes them equal"),
+    ROW(dynamic_slice_size,
+        "dynamic_slice: a block [3,3] of f32[2,3] at i32[2]: it must fit, and the start has one integer for each axis"),
+    ROW(sort_bool, "sort: needs a floating or integer tensor, got bool[2]; nt_convert makes one"),
+    ROW(top_k_large, "top_k: k is 4: the last axis of f32[2,3] has fewer elements"),
+    ROW(parts_uneven, "parts: axis 1 of f32[2,3] does not fall into 2 equal parts; nt_range cuts others"),
     ROW(dim_axis, "dim: axis 2 of f32[2,3]: its axes run from -2 to 1"),
     ROW(dim_of_scalar, "dim: axis 0 of f32[]: a scalar has no axes"),
     ROW(stop_gradient_of_nothing,

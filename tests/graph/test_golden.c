@@ -351,17 +351,63 @@ static nt_tensor build_broadcast(const golden_case *c) {
 }
 
 static nt_tensor build_expand_dims(const golden_case *c) {
-    nt_shape shape = nt_shape_of(X), wider = {.rank = shape.rank + 1};
-    int axis = (int)golden_number(c, "axis");
-    for (int i = 0; i < wider.rank; i++) wider.dims[i] = i == axis ? 1 : shape.dims[i - (i > axis)];
-    return nt_reshape_at(X, wider, NT_SITE);
+    return nt_expand(X, golden_number(c, "axis"));
 }
 
 static nt_tensor build_squeeze(const golden_case *c) {
-    nt_shape shape = nt_shape_of(X), narrower = {.rank = shape.rank - 1};
-    int axis = (int)golden_number(c, "axis");
-    for (int i = 0; i < narrower.rank; i++) narrower.dims[i] = shape.dims[i + (i >= axis)];
-    return nt_reshape_at(X, narrower, NT_SITE);
+    return nt_squeeze(X, golden_number(c, "axis"));
+}
+
+static nt_tensor build_concatenate(const golden_case *c) {
+    return nt_concatenate_at(c->inputs, (int)c->count, golden_number(c, "axis"), NT_SITE);
+}
+
+static nt_tensor build_stack(const golden_case *c) {
+    return nt_stack_at(c->inputs, (int)c->count, golden_number(c, "axis"), NT_SITE);
+}
+
+static nt_shape ends(const golden_case *c, size_t which) {
+    const json_t *padding = json_object_get(c->attributes, "padding");
+    nt_shape list = {.rank = (int)json_array_size(padding)};
+    for (int i = 0; i < list.rank; i++)
+        list.dims[i] = json_integer_value(json_array_get(json_array_get(padding, (size_t)i), which));
+    return list;
+}
+
+/* Elements between two others are the gradient of a slice with strides. */
+static nt_tensor build_pad(const golden_case *c) {
+    const char *mode = golden_text(c, "mode");
+    if (strcmp(mode, "edge") == 0) return nt_pad_edge(X, ends(c, 0), ends(c, 1));
+    if (strcmp(mode, "reflect") == 0) return nt_pad_reflect(X, ends(c, 0), ends(c, 1));
+    if (!json_object_get(c->attributes, "interior"))
+        return nt_pad(X, ends(c, 0), ends(c, 1), golden_number(c, "value"));
+    nt_tensor value = nt_full(c->floating, (nt_shape){0}, golden_number(c, "value"));
+    nt__attributes attributes = {.lists = {ends(c, 0), ends(c, 1), golden_list(c, "interior")}};
+    return nt__emit(NT__OP_pad, NT_SITE, (nt__type){0}, 2, (nt_tensor[]){X, value}, &attributes);
+}
+
+static nt_tensor build_flip(const golden_case *c) {
+    return nt_flip_at(X, golden_list(c, "axes"), NT_SITE);
+}
+
+static nt_tensor build_roll(const golden_case *c) {
+    return nt_roll(X, golden_number(c, "shift"), golden_number(c, "axis"));
+}
+
+static nt_tensor build_tile(const golden_case *c) {
+    return nt_tile(X, golden_list(c, "repeats"));
+}
+
+static nt_tensor build_repeat(const golden_case *c) {
+    return nt_repeat(X, golden_number(c, "repeats"), golden_number(c, "axis"));
+}
+
+static nt_tensor build_triu(const golden_case *c) {
+    return nt_upper_triangle(X, golden_number(c, "k"));
+}
+
+static nt_tensor build_tril(const golden_case *c) {
+    return nt_lower_triangle(X, golden_number(c, "k"));
 }
 
 static nt_tensor build_slice(const golden_case *c) {
@@ -377,9 +423,89 @@ static nt_tensor build_iota(const golden_case *c) {
 }
 
 static const golden_row shapes[] = {
-    {"reshape", build_reshape},         {"transpose", build_transpose}, {"broadcast_to", build_broadcast},
-    {"expand_dims", build_expand_dims}, {"squeeze", build_squeeze},     {"slice", build_slice},
-    {"one_hot", build_one_hot},         {"iota", build_iota},
+    {"reshape", build_reshape},
+    {"transpose", build_transpose},
+    {"broadcast_to", build_broadcast},
+    {"expand_dims", build_expand_dims},
+    {"squeeze", build_squeeze},
+    {"concatenate", build_concatenate},
+    {"stack", build_stack},
+    {"pad", build_pad},
+    {"flip", build_flip},
+    {"roll", build_roll},
+    {"tile", build_tile},
+    {"repeat", build_repeat},
+    {"triu", build_triu},
+    {"tril", build_tril},
+    {"slice", build_slice},
+    {"one_hot", build_one_hot},
+    {"iota", build_iota},
+};
+
+/* ---- indexing --------------------------------------------------------------------------------------------------- */
+
+static nt_tensor build_take(const golden_case *c) {
+    return nt_take(IN("t"), IN("i"), golden_number_or(c, "axis", 0));
+}
+
+static nt_tensor build_take_along(const golden_case *c) {
+    return nt_take_along(IN("t"), IN("i"), golden_number(c, "axis"));
+}
+
+static nt_tensor build_scatter_set(const golden_case *c) {
+    return nt_scatter_set(IN("t"), IN("i"), IN("u"), golden_number(c, "axis"));
+}
+
+static nt_tensor build_scatter_add(const golden_case *c) {
+    return nt_scatter_add(IN("t"), IN("i"), IN("u"), golden_number(c, "axis"));
+}
+
+static nt_tensor build_scatter_max(const golden_case *c) {
+    return nt_scatter_max(IN("t"), IN("i"), IN("u"), golden_number(c, "axis"));
+}
+
+static nt_tensor build_segment_sum(const golden_case *c) {
+    nt_tensor zeros = nt_full(c->floating, nt_dims((int64_t)golden_number(c, "segments"), nt_dim(IN("u"), 1)), 0);
+    return nt_scatter_add(zeros, IN("i"), IN("u"), 0);
+}
+
+static nt_tensor build_dynamic_slice(const golden_case *c) {
+    return nt_dynamic_slice(IN("x"), IN("start"), golden_list(c, "sizes"));
+}
+
+static nt_tensor build_dynamic_update(const golden_case *c) {
+    return nt_dynamic_update(IN("x"), IN("u"), IN("start"));
+}
+
+static nt_order order_of(const golden_case *c) {
+    return json_is_true(json_object_get(c->attributes, "descending")) ? NT_DESCENDING : NT_ASCENDING;
+}
+
+static nt_tensor build_sort(const golden_case *c) {
+    return nt_sort(X, golden_number(c, "axis"), order_of(c));
+}
+
+static nt_tensor build_argsort(const golden_case *c) {
+    return nt_argsort(X, golden_number(c, "axis"), order_of(c));
+}
+
+static nt_tensor build_top_k(const golden_case *c) {
+    return nt_top_k(X, golden_number(c, "k"), NULL);
+}
+
+static const golden_row indexing[] = {
+    {"take", build_take},
+    {"embedding", build_take},
+    {"take_along_axis", build_take_along},
+    {"scatter_set", build_scatter_set},
+    {"scatter_add", build_scatter_add},
+    {"scatter_max", build_scatter_max},
+    {"segment_sum", build_segment_sum},
+    {"dynamic_slice", build_dynamic_slice},
+    {"dynamic_update_slice", build_dynamic_update},
+    {"sort", build_sort},
+    {"argsort", build_argsort},
+    {"top_k", build_top_k},
 };
 
 /* ---- losses: compositions of the operations --------------------------------------------------------------------- */
@@ -475,15 +601,15 @@ static const golden_row losses[] = {
 
 static bool differentiated[NT__OP_COUNT];
 
-#define FILE_TEST(rows, file, left_out)                                                        \
-    static const golden_plan rows##_plan = {file, rows, sizeof rows / sizeof *rows, left_out}; \
-    static void rows##_f32(void **state) {                                                     \
-        (void)state;                                                                           \
-        golden_check(&rows##_plan, NT_F32, differentiated);                                    \
-    }                                                                                          \
-    static void rows##_f64(void **state) {                                                     \
-        (void)state;                                                                           \
-        golden_check(&rows##_plan, NT_F64, differentiated);                                    \
+#define FILE_TEST(rows, file, ...)                                                                  \
+    static const golden_plan rows##_plan = {file, rows, sizeof rows / sizeof *rows, {__VA_ARGS__}}; \
+    static void rows##_f32(void **state) {                                                          \
+        (void)state;                                                                                \
+        golden_check(&rows##_plan, NT_F32, differentiated);                                         \
+    }                                                                                               \
+    static void rows##_f64(void **state) {                                                          \
+        (void)state;                                                                                \
+        golden_check(&rows##_plan, NT_F64, differentiated);                                         \
     }
 /* Left out: a bound counts as a tie here, as in jnp.clip. */
 FILE_TEST(elementwise, "ops/elementwise.json", "elementwise/clamp/at_bounds_lax")
@@ -492,6 +618,9 @@ FILE_TEST(dot, "ops/dot.json", NULL)
 /* Left out: no axes means all axes here. */
 FILE_TEST(reduce, "ops/reduce.json", "reduce/sum/no_axes")
 FILE_TEST(shapes, "ops/shape.json", NULL)
+/* Left out: an index out of range reads the nearest element, and none counts from the end, as these do. */
+FILE_TEST(indexing, "ops/index.json", "index/take_out_of_range_fill", "index/dynamic_slice_clamped_low",
+          "index/dynamic_update_clamped_low")
 FILE_TEST(losses, "losses.json", NULL)
 
 /* ---- central differences ---------------------------------------------------------------------------------------- */
@@ -514,6 +643,34 @@ static nt_tensor build_gradient(const nt_tensor *inputs) {
     return gradient;
 }
 
+static nt_tensor build_parts(const nt_tensor *inputs) {
+    nt_tensor parts[2];
+    nt_parts(inputs[0], 1, 2, parts);
+    return nt_sub(nt_square(parts[0]), nt_mul(parts[1], inputs[1]));
+}
+
+/* Two updates of one row, one that is dropped, and rows of which some are larger. */
+static nt_tensor build_scatter_max_rows(const nt_tensor *inputs) {
+    nt_tensor places = nt_sub(3, nt_mul(nt_iota(NT_I32, nt_dims(2, 2), 0), nt_iota(NT_I32, nt_dims(2, 2), 1)));
+    nt_tensor rows = nt_scatter_max(inputs[0], nt_where(nt_equal(places, 3), 1, nt_mul(places, 2)), inputs[1], 1);
+    return nt_square(rows);
+}
+
+static nt_tensor build_take_between(const nt_tensor *inputs) {
+    nt_tensor places = nt_sub(nt_iota(NT_I32, nt_dims(2, 3), 1), 1);
+    return nt_mul(nt_take(inputs[0], places, 1), nt_take(inputs[1], nt_convert(nt_add(places, 1), NT_U8), 1));
+}
+
+static nt_tensor build_top_k_of(const nt_tensor *inputs) {
+    nt_tensor indices, largest = nt_top_k(nt_square(inputs[0]), 2, &indices);
+    return nt_mul(largest, nt_take_along(inputs[1], indices, -1));
+}
+
+static nt_tensor build_border_scalar(const nt_tensor *inputs) {
+    nt_tensor scalar = nt_sum(inputs[1]);
+    return nt_square(nt_pad_at(inputs[0], nt_dims(1, -1), nt_dims(-1, 2), scalar, NT_SITE));
+}
+
 typedef struct difference_row {
     nt_tensor (*build)(const nt_tensor *inputs);
     nt_shape shapes[2];
@@ -523,6 +680,11 @@ static const difference_row differences[] = {
     {build_update_slice, {{2, {3, 4}}, {2, {2, 2}}}},
     {build_update_slice_twice, {{2, {3, 4}}, {2, {3, 1}}}},
     {build_gradient, {{2, {3, 3}}, {2, {3, 3}}}},
+    {build_parts, {{2, {3, 4}}, {2, {1, 2}}}},
+    {build_scatter_max_rows, {{3, {2, 3, 2}}, {4, {2, 2, 2, 2}}}},
+    {build_take_between, {{3, {2, 3, 2}}, {3, {2, 3, 1}}}},
+    {build_top_k_of, {{2, {3, 5}}, {2, {3, 5}}}},
+    {build_border_scalar, {{2, {3, 4}}, {1, {2}}}},
 };
 
 enum { DIFFERENCE_INPUTS = 2, DIFFERENCE_ARRAYS = DIFFERENCE_INPUTS + 1 };
@@ -622,6 +784,8 @@ int main(void) {
         cmocka_unit_test(reduce_f64),
         cmocka_unit_test(shapes_f32),
         cmocka_unit_test(shapes_f64),
+        cmocka_unit_test(indexing_f32),
+        cmocka_unit_test(indexing_f64),
         cmocka_unit_test(losses_f32),
         cmocka_unit_test(losses_f64),
         cmocka_unit_test(central_differences),
