@@ -68,13 +68,16 @@ static nt__type gathered(nt__type x, nt_shape indices, const nt__attributes *att
 }
 
 static nt_tensor gather(nt_tensor x, nt_tensor indices, const nt__attributes *attributes, nt_site site) {
-    nt__type from = {nt_dtype_of(x), nt_shape_of(x)};
+    nt__type from = {nt_dtype_of(x), nt_shape_of(x)}, to = gathered(from, nt_shape_of(indices), attributes);
     nt_tensor operands[] = {x, indices};
-    return nt__emit(NT__OP_gather, site, gathered(from, nt_shape_of(indices), attributes), 2, operands, attributes);
+    /* The engine refuses slices of nothing even where none is read. */
+    if (nt_shape_elements(to.shape) == 0) return nt__filled("take", to, 0, site);
+    return nt__emit(NT__OP_gather, site, to, 2, operands, attributes);
 }
 
 static nt_tensor scatter(nt_tensor x, nt_tensor indices, nt_tensor updates, const nt__attributes *attributes,
                          nt__reducer reducer, nt_site site) {
+    if (nt_shape_elements(nt_shape_of(x)) == 0 || nt_shape_elements(nt_shape_of(updates)) == 0) return x;
     nt__attributes own = *attributes;
     own.choice = (int)reducer;
     nt_tensor operands[] = {x, indices, updates};

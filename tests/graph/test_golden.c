@@ -666,6 +666,14 @@ static nt_tensor build_top_k_of(const nt_tensor *inputs) {
     return nt_mul(largest, nt_take_along(inputs[1], indices, -1));
 }
 
+/* Nothing read from nothing, something written into nothing, nothing sorted. */
+static nt_tensor build_of_nothing(const nt_tensor *inputs) {
+    nt_tensor none = nt_iota(NT_I32, nt_dims(0), 0), two = nt_iota(NT_I64, nt_dims(2), 0);
+    nt_tensor written = nt_scatter_add(inputs[0], two, inputs[1], 0);
+    return nt_concatenate(0, nt_take(written, none, 0), nt_sort(inputs[0], 0, NT_ASCENDING),
+                          nt_scatter_set(inputs[1], none, inputs[0], 0), nt_flip(nt_square(inputs[1])));
+}
+
 static nt_tensor build_border_scalar(const nt_tensor *inputs) {
     nt_tensor scalar = nt_sum(inputs[1]);
     return nt_square(nt_pad_at(inputs[0], nt_dims(1, -1), nt_dims(-1, 2), scalar, NT_SITE));
@@ -684,6 +692,7 @@ static const difference_row differences[] = {
     {build_scatter_max_rows, {{3, {2, 3, 2}}, {4, {2, 2, 2, 2}}}},
     {build_take_between, {{3, {2, 3, 2}}, {3, {2, 3, 1}}}},
     {build_top_k_of, {{2, {3, 5}}, {2, {3, 5}}}},
+    {build_of_nothing, {{2, {0, 2}}, {2, {2, 2}}}},
     {build_border_scalar, {{2, {3, 4}}, {1, {2}}}},
 };
 
