@@ -412,7 +412,31 @@ nt_tensor nt_softmax_at(nt_tensor x, nt_site site);
 /* Matrix product of the last two axes, [..., m, k] x [..., k, n] -> [..., m, n]. A vector operand has its missing axis
  * added and dropped again; leading axes broadcast (numpy.matmul). Gradient: c b^T, a^T c. */
 #define nt_matmul(a, b) nt_matmul_at(a, b, NT_SITE)
+/* Two vectors [m] and [n]: a[i] b[j], [m, n]. Gradient: c b, a c. */
+#define nt_outer(a, b) nt_outer_at(a, b, NT_SITE)
+/* Einstein summation: nt_einsum("bij,bjk->bik", a, b). One term an operand, one letter an axis; what the result does
+ * not name is summed, after the product of the elements that share their letters. A letter twice in a term means the
+ * diagonal. Without "->" the result has the letters that stand once, in the order of the alphabet. Operands are
+ * contracted from left to right. Letters of equal name have equal size. Gradient: the equation with c in the place of
+ * the operand. */
+#define nt_einsum(equation, ...) \
+    nt_einsum_at(equation, (nt_tensor[]){__VA_ARGS__}, sizeof((nt_tensor[]){__VA_ARGS__}) / sizeof(nt_tensor), NT_SITE)
+
 nt_tensor nt_matmul_at(nt_tensor a, nt_tensor b, nt_site site);
+nt_tensor nt_outer_at(nt_tensor a, nt_tensor b, nt_site site);
+nt_tensor nt_einsum_at(const char *equation, const nt_tensor *operands, size_t count, nt_site site);
+
+/* Norms over axes, which are dropped: nt_norm(x, -1); none given means all. 0 where there is no element. Euclidean, the
+ * root of the sum of squares (infinite where the squares are). Gradient: c x / y, 0 where y is 0. */
+#define nt_norm(x, ...) nt_norm_at(x, NT_AXES_(__VA_ARGS__), NT_SITE)
+/* Sum of the absolute values. Gradient: c sign(x). */
+#define nt_norm1(x, ...) nt_norm1_at(x, NT_AXES_(__VA_ARGS__), NT_SITE)
+/* Largest absolute value. Gradient: c sign(x) at the largest ones, shared evenly among equal ones. */
+#define nt_norm_max(x, ...) nt_norm_max_at(x, NT_AXES_(__VA_ARGS__), NT_SITE)
+
+nt_tensor nt_norm_at(nt_tensor x, nt_shape axes, nt_site site);
+nt_tensor nt_norm1_at(nt_tensor x, nt_shape axes, nt_site site);
+nt_tensor nt_norm_max_at(nt_tensor x, nt_shape axes, nt_site site);
 
 /* The axes of a reduction: a leading marker lets the list be empty. */
 #define NT_AXES_(...) nt_axes_list((int64_t[]){INT64_MIN, ##__VA_ARGS__}, NT_COUNT_(INT64_MIN, ##__VA_ARGS__))

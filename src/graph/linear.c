@@ -1,4 +1,6 @@
-/* Matrix products: one general contraction (dot) and numpy's matmul over it. */
+/* Matrix products: one general contraction (dot) and numpy's matmul and outer over it; norms.
+ * Not here: Einstein summation (einsum.c).
+ */
 #include <stdio.h>
 
 #include "graph/node.h"
@@ -20,7 +22,7 @@ static nt_shape free_axes(nt_shape shape, nt_shape batch, nt_shape contract) {
     return free;
 }
 
-static nt_tensor dot(nt_tensor a, nt_tensor b, const nt_shape lists[4], nt_site site) {
+nt_tensor nt__dot(nt_tensor a, nt_tensor b, const nt_shape lists[4], nt_site site) {
     nt_tensor operands[] = {a, b};
     return nt__emit(NT__OP_dot, site, (nt__type){0}, 2, operands,
                     &(nt__attributes){.lists = {lists[0], lists[1], lists[2], lists[3]}});
@@ -59,8 +61,8 @@ static nt_tensor dot_cotangent(const nt__backward *b, int own) {
     /* In c the free axes of a come before those of b. */
     int other_at = batch + (own == 0 ? own_free.rank : 0);
     nt_tensor product =
-        dot(b->cotangent, b->operands[other],
-            (nt_shape[4]){range(0, batch), other_batch, range(other_at, other_free.rank), other_free}, b->site);
+        nt__dot(b->cotangent, b->operands[other],
+                (nt_shape[4]){range(0, batch), other_batch, range(other_at, other_free.rank), other_free}, b->site);
     /* Axes of the product: batch, own free axes, then what the other contracted, in the other's order. */
     nt_shape order = {.rank = own_shape.rank};
     for (int i = 0; i < batch; i++) order.dims[own_batch.dims[i]] = i;
@@ -78,6 +80,8 @@ void nt__gradient_dot(const nt__backward *b, nt_tensor *out) {
         if (b->wanted[i]) out[i] = dot_cotangent(b, i);
 }
 
+static const char types_differ[] = "element types differ; nt_convert makes them equal";
+
 /* ---- matmul ----------------------------------------------------------------------------------------------------- */
 
 /* Leading axes of both, broadcast against each other; false when they do not. */
@@ -93,15 +97,15 @@ static bool batch_shape(nt_shape a, nt_shape b, nt_shape *out) {
     return true;
 }
 
-static nt_tensor refuse(nt_site site, nt__type a, nt__type b, const char *why) {
+static nt_tensor refuse(nt_site site, const char *what, nt__type a, nt__type b, const char *why) {
     char text_a[NT__TYPE_TEXT], text_b[NT__TYPE_TEXT];
-    return nt__trace_fail(site, "matmul", "%s x %s: %s", nt__type_text(a, text_a), nt__type_text(b, text_b), why);
+    return nt__trace_fail(site, what, "%s x %s: %s", nt__type_text(a, text_a), nt__type_text(b, text_b), why);
 }
 
 static nt_tensor refuse_inner(nt_site site, nt__type a, nt__type b, int64_t inner_a, int64_t inner_b) {
     char why[80];
     snprintf(why, sizeof why, "inner sizes %lld and %lld differ", (long long)inner_a, (long long)inner_b);
-    return refuse(site, a, b, why);
+    return refuse(site, "matmul", a, b, why);
 }
 
 static nt_tensor with_batch(nt_tensor x, nt_shape batch, nt_site site) {
@@ -115,10 +119,10 @@ static nt_tensor with_batch(nt_tensor x, nt_shape batch, nt_site site) {
 static nt_tensor product(nt_tensor a, nt_tensor b, nt_shape batch, nt_site site) {
     int rank = batch.rank;
     if (nt_rank(b) > 2)
-        return dot(with_batch(a, batch, site), with_batch(b, batch, site),
-                   (nt_shape[4]){range(0, rank), range(0, rank), range(rank + 1, 1), range(rank, 1)}, site);
+        return nt__dot(with_batch(a, batch, site), with_batch(b, batch, site),
+                       (nt_shape[4]){range(0, rank), range(0, rank), range(rank + 1, 1), range(rank, 1)}, site);
     /* A matrix on the right serves all batches in one product. */
-    return dot(a, b, (nt_shape[4]){{0}, {0}, range(nt_rank(a) - 1, 1), range(0, 1)}, site);
+    return nt__dot(a, b, (nt_shape[4]){{0}, {0}, range(nt_rank(a) - 1, 1), range(0, 1)}, site);
 }
 
 /* A vector on the left is a matrix of one row, one on the right a matrix of one column. */
@@ -132,18 +136,53 @@ nt_tensor nt_matmul_at(nt_tensor a, nt_tensor b, nt_site site) {
     if (!left || !right || !nt__type_numeric(site, "matmul", left->type)) return nt__failed();
     nt__type type_a = left->type, type_b = right->type;
     if (type_a.shape.rank == 0 || type_b.shape.rank == 0)
-        return refuse(site, type_a, type_b, "a scalar has no axis to contract; nt_mul multiplies by one");
-    if (type_a.dtype != type_b.dtype)
-        return refuse(site, type_a, type_b, "element types differ; nt_convert makes them equal");
+        return refuse(site, "matmul", type_a, type_b, "a scalar has no axis to contract; nt_mul multiplies by one");
+    if (type_a.dtype != type_b.dtype) return refuse(site, "matmul", type_a, type_b, types_differ);
     nt_shape shape_a = as_matrix(type_a.shape, true), shape_b = as_matrix(type_b.shape, false), batch = {0};
     int64_t inner_a = shape_a.dims[shape_a.rank - 1], inner_b = shape_b.dims[shape_b.rank - 2];
     if (inner_a != inner_b) return refuse_inner(site, type_a, type_b, inner_a, inner_b);
     if (!batch_shape(shape_a, shape_b, &batch))
-        return refuse(site, type_a, type_b, "the leading axes do not broadcast: sizes must be equal or 1");
+        return refuse(site, "matmul", type_a, type_b, "the leading axes do not broadcast: sizes must be equal or 1");
     nt_tensor y = product(nt_reshape_at(a, shape_a, site), nt_reshape_at(b, shape_b, site), batch, site);
     /* The axis that a vector lacks is not in the result. */
     nt_shape result = batch;
     if (type_a.shape.rank > 1) result.dims[result.rank++] = shape_a.dims[shape_a.rank - 2];
     if (type_b.shape.rank > 1) result.dims[result.rank++] = shape_b.dims[shape_b.rank - 1];
     return nt_reshape_at(y, result, site);
+}
+
+/* ---- outer product ---------------------------------------------------------------------------------------------- */
+
+nt_tensor nt_outer_at(nt_tensor a, nt_tensor b, nt_site site) {
+    const nt__node *left = nt__node_of(a, site, "outer"), *right = nt__node_of(b, site, "outer");
+    if (!left || !right || !nt__type_numeric(site, "outer", left->type)) return nt__failed();
+    if (left->type.shape.rank != 1 || right->type.shape.rank != 1)
+        return refuse(site, "outer", left->type, right->type, "needs two vectors; nt_einsum multiplies other shapes");
+    if (left->type.dtype != right->type.dtype) return refuse(site, "outer", left->type, right->type, types_differ);
+    return nt__dot(a, b, (nt_shape[4]){{0}}, site);
+}
+
+/* ---- norms ------------------------------------------------------------------------------------------------------ */
+
+static bool has_norm(const char *what, nt_tensor x, nt_site site) {
+    const nt__node *node = nt__node_of(x, site, what);
+    return node && nt__type_floating(site, what, node->type);
+}
+
+/* The derivative of the root at 0 is infinite, and 0 times it is nan: both choices keep it out. */
+nt_tensor nt_norm_at(nt_tensor x, nt_shape axes, nt_site site) {
+    if (!has_norm("norm", x, site)) return nt__failed();
+    nt_tensor zero = nt_tensor_number(0), squares = nt_sum_at(nt_square_at(x, site), axes, site);
+    nt_tensor at_zero = nt_equal_at(squares, zero, site);
+    return nt_where_at(at_zero, zero, nt_sqrt_at(nt_where_at(at_zero, nt_tensor_number(1), squares, site), site), site);
+}
+
+nt_tensor nt_norm1_at(nt_tensor x, nt_shape axes, nt_site site) {
+    return has_norm("norm1", x, site) ? nt_sum_at(nt_abs_at(x, site), axes, site) : nt__failed();
+}
+
+/* The largest of no elements is -infinity, and a norm is not negative. */
+nt_tensor nt_norm_max_at(nt_tensor x, nt_shape axes, nt_site site) {
+    if (!has_norm("norm_max", x, site)) return nt__failed();
+    return nt_relu_at(nt_reduce_max_at(nt_abs_at(x, site), axes, site), site);
 }

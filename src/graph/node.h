@@ -231,6 +231,10 @@ nt_tensor nt__put_along(nt_tensor x, nt_tensor indices, nt_tensor updates, int a
 nt_tensor nt__emit(nt__op op, nt_site site, nt__type type, int count, const nt_tensor *operands,
                    const nt__attributes *attributes);
 
+/* The general contraction: batch axes of a, of b, contracting axes of a, of b. The axes of the result: batch, then the
+ * free ones of a, then of b. Sizes and types must agree. */
+nt_tensor nt__dot(nt_tensor a, nt_tensor b, const nt_shape lists[4], nt_site site);
+
 /* ---- the table's rules ------------------------------------------------------------------------------------------ */
 
 #define NT__RULES(id, stablehlo, shape_rule, gradient_rule, print_rule, names) \

@@ -147,6 +147,24 @@ static nt_tensor parts_uneven(void) {
     return out[0];
 }
 
+MISTAKE(outer_of_matrix, nt_outer(F32(2, 3), F32(3)))
+MISTAKE(outer_types, nt_outer(F32(2), I32(3)))
+MISTAKE(norm_integer, nt_norm(I32(2)))
+MISTAKE(norm1_bool, nt_norm1(BOOL(2)))
+MISTAKE(norm_max_axis, nt_norm_max(F32(2), 1))
+MISTAKE(einsum_null, nt_einsum(NULL, F32(2)))
+MISTAKE(einsum_few_terms, nt_einsum("ij->i", F32(2, 3), F32(3)))
+MISTAKE(einsum_many_terms, nt_einsum("ij,j->i", F32(2, 3)))
+MISTAKE(einsum_sign, nt_einsum("i...j->ij", F32(2, 3)))
+MISTAKE(einsum_long_term, nt_einsum("abcdefghi", F32(2, 3)))
+MISTAKE(einsum_unknown, nt_einsum("ij->ik", F32(2, 3)))
+MISTAKE(einsum_twice, nt_einsum("ij->ii", F32(2, 3)))
+MISTAKE(einsum_rank, nt_einsum("ij,jk->ik", F32(2, 3), F32(3)))
+MISTAKE(einsum_sizes, nt_einsum("ij,jk->ik", F32(2, 3), F32(4, 5)))
+MISTAKE(einsum_diagonal, nt_einsum("ii->i", F32(2, 3)))
+MISTAKE(einsum_types, nt_einsum("i,i->", F32(2), I32(2)))
+MISTAKE(einsum_bool, nt_einsum("i->", BOOL(2)))
+MISTAKE(einsum_nine_axes, nt_einsum("abcde,fghi->abcdefghi", F32(1, 1, 1, 1, 1), F32(1, 1, 1, 1)))
 MISTAKE(dim_axis, (nt_dim(F32(2, 3), 2), F32(1)))
 MISTAKE(dim_of_scalar, (nt_dim(SCALAR, 0), F32(1)))
 MISTAKE(stop_gradient_of_nothing, nt_stop_gradient((nt_tensor){0}))
@@ -318,6 +336,25 @@ static const struct {
     ROW(sort_bool, "sort: needs a floating or integer tensor, got bool[2]; nt_convert makes one"),
     ROW(top_k_large, "top_k: k is 4: the last axis of f32[2,3] has fewer elements"),
     ROW(parts_uneven, "parts: axis 1 of f32[2,3] does not fall into 2 equal parts; nt_range cuts others"),
+    ROW(outer_of_matrix, "outer: f32[2,3] x f32[3]: needs two vectors; nt_einsum multiplies other shapes"),
+    ROW(outer_types, "outer: f32[2] x i32[3]: element types differ; nt_convert makes them equal"),
+    ROW(norm_integer, "norm: needs a floating tensor, got i32[2]; nt_convert makes one"),
+    ROW(norm1_bool, "norm1: needs a floating tensor, got bool[2]; nt_convert makes one"),
+    ROW(norm_max_axis, "reduce_max: axis 1 of f32[2]: its axes run from -1 to 0"),
+    ROW(einsum_null, "einsum: equation is NULL"),
+    ROW(einsum_few_terms, "einsum: \"ij->i\": has 1 terms for 2 operands, at '->i'"),
+    ROW(einsum_many_terms, "einsum: \"ij,j->i\": has more terms than the 1 operands given"),
+    ROW(einsum_sign, "einsum: \"i...j->ij\": '...j->ij' is neither a letter, a comma nor \"->\""),
+    ROW(einsum_long_term, "einsum: \"abcdefghi\": a term has more than 8 letters"),
+    ROW(einsum_unknown, "einsum: \"ij->ik\": no operand has the axis 'k' of the result"),
+    ROW(einsum_twice, "einsum: \"ij->ii\": the result names the axis 'i' twice"),
+    ROW(einsum_rank, "einsum: \"ij,jk->ik\": the term 'jk' has 2 letters, its operand is f32[3]"),
+    ROW(einsum_sizes, "einsum: \"ij,jk->ik\": the axis 'j' has the sizes 3 and 4"),
+    ROW(einsum_diagonal, "einsum: \"ii->i\": the axis 'i' has the sizes 2 and 3"),
+    ROW(einsum_types, "einsum: \"i,i->\": f32[2] and i32[2]: element types differ; nt_convert makes them equal"),
+    ROW(einsum_bool, "einsum: needs a floating or integer tensor, got bool[2]; nt_convert makes one"),
+    ROW(einsum_nine_axes, "einsum: \"abcde,fghi->abcdefghi\": the product 'abcdefghi' has 9 axes, and a tensor has at "
+                          "most 8; another order of the operands may do"),
     ROW(dim_axis, "dim: axis 2 of f32[2,3]: its axes run from -2 to 1"),
     ROW(dim_of_scalar, "dim: axis 0 of f32[]: a scalar has no axes"),
     ROW(stop_gradient_of_nothing,

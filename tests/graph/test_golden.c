@@ -252,9 +252,14 @@ static nt_tensor build_dense(const golden_case *c) {
     return nt_add(nt_matmul(IN("x"), IN("w")), IN("b"));
 }
 
+static nt_tensor build_einsum(const golden_case *c) {
+    return nt_einsum_at(golden_text(c, "equation"), c->inputs, c->count, NT_SITE);
+}
+
 static const golden_row dot[] = {
     {"dot_general", build_dot_general},
     {"matmul", build_matmul},
+    {"einsum", build_einsum},
     {"dense", build_dense},
 };
 
@@ -307,6 +312,14 @@ static nt_tensor build_cumprod(const golden_case *c) {
     return nt_cumprod(X, golden_number(c, "axis"), direction_of(c));
 }
 
+static nt_tensor build_norm2(const golden_case *c) {
+    return with_kept_axes(c, nt_norm_at(X, golden_list(c, "axes"), NT_SITE));
+}
+
+static nt_tensor build_norm1(const golden_case *c) {
+    return nt_norm1_at(X, golden_list(c, "axes"), NT_SITE);
+}
+
 /* A function of the last axis, along the axis of the case. */
 static nt_tensor along_axis(const golden_case *c, nt_tensor (*function)(nt_tensor x, nt_site site)) {
     int rank = nt_rank(X), axis = (int)golden_number(c, "axis");
@@ -334,6 +347,7 @@ static const golden_row reduce[] = {
     {"argmax", build_argmax},   {"argmin", build_argmin},
     {"cumsum", build_cumsum},   {"cumprod", build_cumprod},
     {"softmax", build_softmax}, {"log_softmax", build_log_softmax},
+    {"norm2", build_norm2},     {"norm1", build_norm1},
 };
 
 /* ---- shapes ----------------------------------------------------------------------------------------------------- */
@@ -679,6 +693,20 @@ static nt_tensor build_border_scalar(const nt_tensor *inputs) {
     return nt_square(nt_pad_at(inputs[0], nt_dims(1, -1), nt_dims(-1, 2), scalar, NT_SITE));
 }
 
+static nt_tensor build_outer(const nt_tensor *inputs) {
+    return nt_outer(inputs[0], inputs[1]);
+}
+
+/* A diagonal, an implied result, a letter in three terms. */
+static nt_tensor build_einsums(const nt_tensor *inputs) {
+    nt_tensor implied = nt_einsum("ba , aac", inputs[0], inputs[1]);
+    return nt_einsum("bc,ba,aac->cb", implied, inputs[0], inputs[1]);
+}
+
+static nt_tensor build_norm_max(const nt_tensor *inputs) {
+    return nt_outer(nt_norm_max(inputs[0], -1), nt_norm_max(inputs[1], 0));
+}
+
 typedef struct difference_row {
     nt_tensor (*build)(const nt_tensor *inputs);
     nt_shape shapes[2];
@@ -694,6 +722,9 @@ static const difference_row differences[] = {
     {build_top_k_of, {{2, {3, 5}}, {2, {3, 5}}}},
     {build_of_nothing, {{2, {0, 2}}, {2, {2, 2}}}},
     {build_border_scalar, {{2, {3, 4}}, {1, {2}}}},
+    {build_outer, {{1, {3}}, {1, {4}}}},
+    {build_einsums, {{2, {3, 2}}, {3, {2, 2, 4}}}},
+    {build_norm_max, {{2, {3, 4}}, {2, {2, 5}}}},
 };
 
 enum { DIFFERENCE_INPUTS = 2, DIFFERENCE_ARRAYS = DIFFERENCE_INPUTS + 1 };
