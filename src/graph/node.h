@@ -104,7 +104,12 @@ typedef struct nt__backward {
     ROW(prod, "reduce", reduce, prod, reduce, "dimensions")                                 \
     ROW(any, "reduce", reduce, zero, reduce, "dimensions")                                  \
     ROW(all, "reduce", reduce, zero, reduce, "dimensions")                                  \
-    ROW(dot, "dot_general", dot, dot, dot, "")
+    ROW(dot, "dot_general", dot, dot, dot, "")                                              \
+    ROW(conv, "convolution", conv, conv, conv, "")                                          \
+    ROW(window_sum, "reduce_window", window, window_sum, window, "")                        \
+    ROW(window_max, "reduce_window", window, window_max, window, "")                        \
+    ROW(window_pick, "select_and_scatter", same, window_pick, window_pick, "")              \
+    ROW(first_max, NULL, same, first_max, nothing, "")
 
 #define NT__ROW(id, ...) NT__OP_##id,
 typedef enum nt__op { NT__OPERATIONS(NT__ROW) NT__OP_COUNT } nt__op;
@@ -122,6 +127,18 @@ extern const nt__operation nt__operations[NT__OP_COUNT];
 
 enum { NT__MAX_OPERANDS = 2 + NT_MAX_RANK };
 
+/* A window that moves over a tensor. Convolutions have an entry for each spatial axis, the others for each axis. */
+typedef struct nt__window {
+    nt_shape size, stride, low, high; /* low, high: padding before and after */
+    nt_shape base_dilation, window_dilation;
+    /* conv: what each axis of x, kernel and result is: a spatial axis from 0, or one of nt__channel */
+    nt_shape x, kernel, result;
+    int64_t groups; /* conv */
+    bool reversed;  /* conv: the kernel runs backwards */
+} nt__window;
+/* Of a kernel: NT__SAMPLE is the axis of the input channels, NT__CHANNEL that of the output channels. */
+enum nt__channel { NT__SAMPLE = -1, NT__CHANNEL = -2 };
+
 /* What an operation knows beside its operands. Each field is used by the operations named. */
 typedef struct nt__attributes {
     nt_shape lists[4]; /* as the row's `lists` names them; dot: batch a, b, contracting a, b */
@@ -133,6 +150,7 @@ typedef struct nt__attributes {
         results;      /* sort: which result of its line the node is, and of how many; their types are the operands' */
     const char *name; /* input */
     int role, index;  /* input */
+    const nt__window *window; /* conv, window_sum, window_max, window_pick; lives as long as the trace */
 } nt__attributes;
 
 typedef enum nt__comparison { NT__EQ, NT__NE, NT__LT, NT__LE, NT__GT, NT__GE } nt__comparison;
@@ -146,7 +164,8 @@ typedef enum nt__reducer {
     NT__MINIMUM_OR_NAN,
     NT__EITHER,
     NT__BOTH,
-    NT__SECOND
+    NT__SECOND,
+    NT__FIRST_MAXIMUM /* of select_and_scatter: does the first stay chosen? A nan is the largest. */
 } nt__reducer;
 
 struct nt__node {
@@ -235,6 +254,24 @@ nt_tensor nt__emit(nt__op op, nt_site site, nt__type type, int count, const nt_t
  * free ones of a, then of b. Sizes and types must agree. */
 nt_tensor nt__dot(nt_tensor a, nt_tensor b, const nt_shape lists[4], nt_site site);
 
+/* ---- windows (conv.c) ------------------------------------------------------------------------------------------- */
+
+/* Places of the window along an axis of `size` elements. */
+int64_t nt__window_places(const nt__window *window, int axis, int64_t size);
+/* Sets the padding for ceil(size / stride) places, the odd element after. */
+void nt__window_pad_same(nt__window *window, int axis, int64_t size);
+/* Sets the padding after so that the window stands at exactly `count` places. */
+void nt__window_pad_for(nt__window *window, int axis, int64_t size, int64_t count);
+/* The padding before of the window that runs the other way. */
+int64_t nt__window_opposite_low(const nt__window *window, int axis);
+/* Numbers of the user's for each spatial axis: 0 takes the one before it, the first one 1. False after keeping an
+ * error. */
+bool nt__window_numbers(const int64_t *given, int axes, const char *name, const char *what, nt_site site,
+                        nt_shape *out);
+/* Padding of the user's. False after keeping an error. */
+bool nt__window_padding(const int64_t (*pad)[2], bool same, int axes, const char *what, nt_site site,
+                        nt__window *window);
+
 /* ---- the table's rules ------------------------------------------------------------------------------------------ */
 
 #define NT__RULES(id, stablehlo, shape_rule, gradient_rule, print_rule, names) \
@@ -243,6 +280,13 @@ nt_tensor nt__dot(nt_tensor a, nt_tensor b, const nt_shape lists[4], nt_site sit
     void nt__print_##print_rule(const nt__node *node, nt__text *text);
 NT__OPERATIONS(NT__RULES)
 #undef NT__RULES
+
+/* Adds "padding = dense<[[0, 1], [0, 1]]> : tensor<2x2xi64>". */
+void nt__padding_print(nt_shape low, nt_shape high, nt__text *text);
+/* Adds ", name = array<i64: 1, 2>". */
+void nt__list_print(const char *name, nt_shape list, nt__text *text);
+/* Adds the body of a reduction or a choice of `type` (one of nt__reducer). */
+void nt__reducer_print(int reducer, nt_dtype dtype, nt__text *text);
 
 /* The element type in StableHLO text: "f32", "ui8", "i1". */
 const char *nt__dtype_text(nt_dtype dtype);

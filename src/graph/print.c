@@ -125,9 +125,20 @@ void nt__print_dot(const nt__node *node, nt__text *text) {
     "      %o = \"stablehlo.or\"(%g, %n) : (tensor<i1>, tensor<i1>) -> tensor<i1>\n"                               \
     "      %r = \"stablehlo.select\"(%o, %a, %b) : (tensor<i1>, $, $) -> $\n"
 static const char *const reducers[] = {
-    [NT__ADD] = OF_TWO("add"),           [NT__MULTIPLY] = OF_TWO("multiply"), [NT__MAXIMUM] = OF_TWO("maximum"),
-    [NT__MAXIMUM_OR_NAN] = OR_NAN("GT"), [NT__MINIMUM] = OF_TWO("minimum"),   [NT__MINIMUM_OR_NAN] = OR_NAN("LT"),
-    [NT__EITHER] = OF_TWO("or"),         [NT__BOTH] = OF_TWO("and"),          [NT__SECOND] = "",
+    [NT__ADD] = OF_TWO("add"),
+    [NT__MULTIPLY] = OF_TWO("multiply"),
+    [NT__MAXIMUM] = OF_TWO("maximum"),
+    [NT__MAXIMUM_OR_NAN] = OR_NAN("GT"),
+    [NT__MINIMUM] = OF_TWO("minimum"),
+    [NT__MINIMUM_OR_NAN] = OR_NAN("LT"),
+    [NT__EITHER] = OF_TWO("or"),
+    [NT__BOTH] = OF_TWO("and"),
+    [NT__SECOND] = "",
+    [NT__FIRST_MAXIMUM] = "      %g = \"stablehlo.compare\"(%a, %b) <{comparison_direction = "
+                          "#stablehlo<comparison_direction GE>}> : ($, $) -> tensor<i1>\n"
+                          "      %n = \"stablehlo.compare\"(%a, %a) <{comparison_direction = "
+                          "#stablehlo<comparison_direction NE>}> : ($, $) -> tensor<i1>\n"
+                          "      %r = \"stablehlo.or\"(%g, %n) : (tensor<i1>, tensor<i1>) -> tensor<i1>\n",
 };
 
 /* Adds a piece of text with the type in place of each $. */
@@ -142,17 +153,23 @@ static void print_with_type(const char *piece, nt__type type, nt__text *text) {
     }
 }
 
-static void print_reducer(int reducer, nt_dtype dtype, nt__text *text) {
+void nt__reducer_print(int reducer, nt_dtype dtype, nt__text *text) {
     nt__type scalar = {dtype, {0}};
-    print_with_type(" ({\n    ^bb0(%a: $, %b: $):\n", scalar, text);
+    print_with_type("    ^bb0(%a: $, %b: $):\n", scalar, text);
     print_with_type(reducers[reducer], scalar, text);
     nt__text_add(text, "      \"stablehlo.return\"(%s) : (", reducer == NT__SECOND ? "%b" : "%r");
-    print_with_type("$) -> ()\n    })", scalar, text);
+    print_with_type(reducer == NT__FIRST_MAXIMUM ? "tensor<i1>) -> ()\n" : "$) -> ()\n", scalar, text);
+}
+
+static void print_reducer(const nt__node *node, nt__text *text) {
+    nt__text_add(text, " ({\n");
+    nt__reducer_print(node->attributes.choice, node->type.dtype, text);
+    nt__text_add(text, "    })");
 }
 
 void nt__print_reduce(const nt__node *node, nt__text *text) {
     nt__print_lists(node, text);
-    print_reducer(node->attributes.choice, node->type.dtype, text);
+    print_reducer(node, text);
 }
 
 void nt__print_concatenate(const nt__node *node, nt__text *text) {
@@ -189,7 +206,7 @@ void nt__print_scatter(const nt__node *node, nt__text *text) {
     print_places(node, names, text);
     nt__text_add(text, "inserted_window_dims = [%lld], index_vector_dim = %d>}>",
                  (long long)node->attributes.lists[2].dims[0], node->operands[1]->type.shape.rank);
-    print_reducer(node->attributes.choice, node->type.dtype, text);
+    print_reducer(node, text);
 }
 
 /* Elements $ with their indices. A nan counts as larger than all numbers: nothing is before the smaller one of two, the
@@ -213,6 +230,19 @@ void nt__print_sort(const nt__node *node, nt__text *text) {
     nt__text_add(text, "      %%o = \"stablehlo.and\"(%%m, %%n) : (tensor<i1>, tensor<i1>) -> tensor<i1>\n"
                        "      %%r = \"stablehlo.or\"(%%c, %%o) : (tensor<i1>, tensor<i1>) -> tensor<i1>\n"
                        "      \"stablehlo.return\"(%%r) : (tensor<i1>) -> ()\n    })");
+}
+
+void nt__padding_print(nt_shape low, nt_shape high, nt__text *text) {
+    nt__text_add(text, "padding = dense<[");
+    for (int i = 0; i < low.rank; i++)
+        nt__text_add(text, "%s[%lld, %lld]", i ? ", " : "", (long long)low.dims[i], (long long)high.dims[i]);
+    nt__text_add(text, "]> : tensor<%dx2xi64>", low.rank);
+}
+
+void nt__list_print(const char *name, nt_shape list, nt__text *text) {
+    nt__text_add(text, ", %s = array<i64", name);
+    for (int i = 0; i < list.rank; i++) nt__text_add(text, "%s%lld", i ? ", " : ": ", (long long)list.dims[i]);
+    nt__text_put(text, ">", 1);
 }
 
 /* ---- what may be printed ---------------------------------------------------------------------------------------- */

@@ -165,6 +165,34 @@ MISTAKE(einsum_diagonal, nt_einsum("ii->i", F32(2, 3)))
 MISTAKE(einsum_types, nt_einsum("i,i->", F32(2), I32(2)))
 MISTAKE(einsum_bool, nt_einsum("i->", BOOL(2)))
 MISTAKE(einsum_nine_axes, nt_einsum("abcde,fghi->abcdefghi", F32(1, 1, 1, 1, 1), F32(1, 1, 1, 1)))
+MISTAKE(conv_integer, nt_conv1d(I32(1, 4, 2), I32(3, 2, 2)))
+MISTAKE(conv_types, nt_conv1d(F32(1, 4, 2), I32(3, 2, 2)))
+MISTAKE(conv_rank, nt_conv2d(F32(1, 4, 2), F32(3, 2, 2)))
+MISTAKE(conv_channels, nt_conv1d(F32(1, 4, 2), F32(3, 3, 2)))
+MISTAKE(conv_groups, nt_conv1d(F32(1, 4, 4), F32(3, 2, 3), .groups = 2))
+MISTAKE(conv_negative_groups, nt_conv1d(F32(1, 4, 4), F32(3, 2, 3), .groups = -2))
+MISTAKE(conv_stride, nt_conv2d(F32(1, 4, 4, 1), F32(3, 3, 1, 1), .stride = {1, -2}))
+MISTAKE(conv_dilation, nt_conv1d(F32(1, 4, 1), F32(3, 1, 1), .dilation = {INT64_MAX}))
+MISTAKE(conv_too_wide, nt_conv1d(F32(1, INT64_C(1) << 40, 1), F32(1, 1, 1), .input_dilation = {INT32_MAX}))
+MISTAKE(conv_two_paddings, nt_conv1d(F32(1, 4, 1), F32(3, 1, 1), .same = true, .pad = {{1, 1}}))
+MISTAKE(conv_padding, nt_conv1d(F32(1, 4, 1), F32(3, 1, 1), .pad = {{INT64_MAX, 1}}))
+MISTAKE(conv_does_not_fit, nt_conv1d(F32(1, 4, 1), F32(3, 1, 1), .dilation = {2}))
+MISTAKE(conv_no_axes, nt_conv_at(F32(1, 4, 1), F32(3, 1, 1), 0, (nt_conv_options){0}, NT_SITE))
+MISTAKE(transposed_cut, nt_conv1d_transposed(F32(1, 1, 1), F32(3, 1, 1), .pad = {{2, 1}}))
+MISTAKE(transposed_output_padding, nt_conv1d_transposed(F32(1, 2, 1), F32(3, 1, 1), .output_padding = {1}))
+MISTAKE(pool_integer, nt_max_pool(I32(1, 4, 1), nt_dims(2)))
+MISTAKE(pool_rank, nt_max_pool(F32(1, 4, 1), nt_dims(2, 2)))
+MISTAKE(pool_window, nt_avg_pool(F32(1, 4, 1), nt_dims(-2)))
+MISTAKE(pool_padding, nt_avg_pool(F32(1, 4, 1), nt_dims(2), .pad = {{2, 0}}))
+MISTAKE(pool_does_not_fit, nt_max_pool(F32(1, 4, 1), nt_dims(5)))
+
+/* The second derivative of a maximum over windows that overlap. */
+static nt_tensor pool_twice(void) {
+    nt_tensor x = F32(1, 4, 1), y = AT(nt_max_pool(nt_square(x), nt_dims(2), .stride = {1})), gradient, second;
+    nt__gradient(nt_sum(nt_square(y)), &x, 1, &gradient, NULL);
+    nt__gradient(nt_sum(gradient), &x, 1, &second, NULL);
+    return nt__failed();
+}
 MISTAKE(dim_axis, (nt_dim(F32(2, 3), 2), F32(1)))
 MISTAKE(dim_of_scalar, (nt_dim(SCALAR, 0), F32(1)))
 MISTAKE(stop_gradient_of_nothing, nt_stop_gradient((nt_tensor){0}))
@@ -355,6 +383,32 @@ static const struct {
     ROW(einsum_bool, "einsum: needs a floating or integer tensor, got bool[2]; nt_convert makes one"),
     ROW(einsum_nine_axes, "einsum: \"abcde,fghi->abcdefghi\": the product 'abcdefghi' has 9 axes, and a tensor has at "
                           "most 8; another order of the operands may do"),
+    ROW(conv_integer, "conv: needs a floating tensor, got i32[1,4,2]; nt_convert makes one"),
+    ROW(conv_types, "conv: f32[1,4,2] and kernel i32[3,2,2]: element types differ; nt_convert makes them equal"),
+    ROW(conv_rank, "conv: f32[1,4,2] and kernel f32[3,2,2]: with 2 spatial axes both have 4 axes"),
+    ROW(conv_channels, "conv: 2 input channels in 1 groups need a kernel of 2 input channels, it has 3"),
+    ROW(conv_groups, "conv: 2 groups do not divide 4 input and 3 output channels"),
+    ROW(conv_negative_groups, "conv: -2 groups do not divide 4 input and 3 output channels"),
+    ROW(conv_stride, "conv: stride -2 of spatial axis 1: it must be from 1 to 2147483647"),
+    ROW(conv_dilation, "conv: dilation 9223372036854775807 of spatial axis 0: it must be from 1 to 2147483647"),
+    ROW(conv_too_wide, "conv: spatial axis 0: 1099511627776 elements with dilation 2147483647 and a kernel of 1 with "
+                       "dilation 1 are too wide"),
+    ROW(conv_two_paddings, "conv: both `same` and `pad` are given"),
+    ROW(conv_padding, "conv: padding [9223372036854775807,1] of spatial axis 0 is not possible"),
+    ROW(conv_does_not_fit, "conv: spatial axis 0: a kernel of 3 with dilation 2 does not fit into 4 elements with "
+                           "dilation 1 and padding [0,0]"),
+    ROW(conv_no_axes, "conv: 0 spatial axes: there are 1 to 3"),
+    ROW(transposed_cut, "conv_transposed: spatial axis 0: a kernel of 3 with dilation 1 does not fit into 1 elements "
+                        "with dilation 1 and padding [0,1]"),
+    ROW(transposed_output_padding,
+        "conv_transposed: output padding 1 of spatial axis 0 must be at least 0 and less than the stride 1"),
+    ROW(pool_integer, "max_pool: needs a floating tensor, got i32[1,4,1]; nt_convert makes one"),
+    ROW(pool_rank, "max_pool: f32[1,4,1] with a window of [2,2]: a window has 1 to 3 axes, and the tensor two more"),
+    ROW(pool_window, "avg_pool: window -2 of spatial axis 0: it must be from 1 to 2147483647"),
+    ROW(pool_padding, "avg_pool: padding [2,0] of spatial axis 0 must be at least 0 and less than the window, 2"),
+    ROW(pool_does_not_fit, "max_pool: spatial axis 0: a window of 5 does not fit into 4 elements with padding [0,0]"),
+    ROW(pool_twice, "max_pool: has no second derivative where windows overlap or have padding; windows side by side "
+                    "have one"),
     ROW(dim_axis, "dim: axis 2 of f32[2,3]: its axes run from -2 to 1"),
     ROW(dim_of_scalar, "dim: axis 0 of f32[]: a scalar has no axes"),
     ROW(stop_gradient_of_nothing,

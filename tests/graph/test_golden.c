@@ -522,6 +522,81 @@ static const golden_row indexing[] = {
     {"top_k", build_top_k},
 };
 
+/* ---- convolution and pooling ------------------------------------------------------------------------------------ */
+
+static const json_t *member(const golden_case *c, const char *name, size_t i) {
+    return json_array_get(json_object_get(c->attributes, name), i);
+}
+
+static void read_numbers(const golden_case *c, const char *name, int64_t *out) {
+    for (size_t i = 0; i < json_array_size(json_object_get(c->attributes, name)); i++)
+        out[i] = json_integer_value(member(c, name, i));
+}
+
+/* True when the case says "SAME". */
+static bool read_padding(const golden_case *c, int64_t (*out)[2]) {
+    if (golden_text(c, "padding")) return true;
+    for (size_t i = 0; i < json_array_size(json_object_get(c->attributes, "padding")); i++)
+        for (size_t j = 0; j < 2; j++) out[i][j] = json_integer_value(json_array_get(member(c, "padding", i), j));
+    return false;
+}
+
+static bool channels_first(const golden_case *c) {
+    return strncmp(golden_text(c, "layout"), "NC", 2) == 0;
+}
+
+static nt_tensor build_conv(const golden_case *c) {
+    nt_conv_options options = {.groups = (int64_t)golden_number(c, "groups"), .channels_first = channels_first(c)};
+    read_numbers(c, "stride", options.stride);
+    read_numbers(c, "kernel_dilation", options.dilation);
+    read_numbers(c, "input_dilation", options.input_dilation);
+    options.same = read_padding(c, options.pad);
+    return nt_conv_at(IN("x"), IN("w"), nt_rank(X) - 2, options, NT_SITE);
+}
+
+static nt_tensor build_conv_transposed(const golden_case *c) {
+    nt_conv_transposed_options options = {.groups = 1};
+    read_numbers(c, "stride", options.stride);
+    read_numbers(c, "kernel_dilation", options.dilation);
+    read_numbers(c, "output_padding", options.output_padding);
+    read_padding(c, options.pad);
+    return nt_conv_transposed_at(IN("x"), IN("w"), nt_rank(X) - 2, options, NT_SITE);
+}
+
+static nt_pool_options pool_options(const golden_case *c) {
+    nt_pool_options options = {.channels_first = channels_first(c)};
+    options.count_padding = json_is_true(json_object_get(c->attributes, "count_include_pad"));
+    read_numbers(c, "stride", options.stride);
+    options.same = read_padding(c, options.pad);
+    return options;
+}
+
+static nt_tensor build_max_pool(const golden_case *c) {
+    return nt_max_pool_at(X, golden_list(c, "window"), pool_options(c), NT_SITE);
+}
+
+static nt_tensor build_avg_pool(const golden_case *c) {
+    return nt_avg_pool_at(X, golden_list(c, "window"), pool_options(c), NT_SITE);
+}
+
+static nt_tensor build_global_avg_pool(const golden_case *c) {
+    return nt_mean(X, 1, 2);
+}
+
+static const golden_row conv[] = {
+    {"conv1d", build_conv},
+    {"conv2d", build_conv},
+    {"conv3d", build_conv},
+    {"conv2d_transposed", build_conv_transposed},
+};
+
+static const golden_row pool[] = {
+    {"max_pool1d", build_max_pool},
+    {"max_pool2d", build_max_pool},
+    {"avg_pool2d", build_avg_pool},
+    {"global_avg_pool2d", build_global_avg_pool},
+};
+
 /* ---- losses: compositions of the operations --------------------------------------------------------------------- */
 
 static nt_tensor reduced(const golden_case *c, nt_tensor each) {
@@ -635,6 +710,8 @@ FILE_TEST(shapes, "ops/shape.json", NULL)
 /* Left out: an index out of range reads the nearest element, and none counts from the end, as these do. */
 FILE_TEST(indexing, "ops/index.json", "index/take_out_of_range_fill", "index/dynamic_slice_clamped_low",
           "index/dynamic_update_clamped_low")
+FILE_TEST(conv, "ops/conv.json", NULL)
+FILE_TEST(pool, "ops/pool.json", NULL)
 FILE_TEST(losses, "losses.json", NULL)
 
 /* ---- central differences ---------------------------------------------------------------------------------------- */
@@ -707,6 +784,33 @@ static nt_tensor build_norm_max(const nt_tensor *inputs) {
     return nt_outer(nt_norm_max(inputs[0], -1), nt_norm_max(inputs[1], 0));
 }
 
+/* What no golden case has: groups with a stride and a dilation in the transposed convolution, channels first. */
+static nt_tensor build_grouped_transposed(const nt_tensor *inputs) {
+    return nt_conv2d_transposed(inputs[0], inputs[1], .stride = {2, 1}, .dilation = {1, 2}, .pad = {{1, 0}, {2, 1}},
+                                .output_padding = {1}, .groups = 2, .channels_first = true);
+}
+
+static nt_tensor gradients_of(nt_tensor y, const nt_tensor *inputs) {
+    nt_tensor ones = nt_full(NT_F64, nt_shape_of(y), 1), gradients[2];
+    nt__vjp(nt_square(y), ones, inputs, 2, gradients, NULL);
+    return nt_outer(nt_reshape(gradients[0], -1), nt_reshape(gradients[1], -1));
+}
+
+static nt_tensor build_gradient_of_conv(const nt_tensor *inputs) {
+    return gradients_of(nt_conv1d(inputs[0], inputs[1], .stride = {2}, .dilation = {2}, .same = true, .groups = 2),
+                        inputs);
+}
+
+static nt_tensor build_gradient_of_transposed(const nt_tensor *inputs) {
+    return gradients_of(nt_conv1d_transposed(inputs[0], inputs[1], .stride = {2}, .groups = 2), inputs);
+}
+
+static nt_tensor build_pools(const nt_tensor *inputs) {
+    nt_tensor sides = nt_max_pool(inputs[0], nt_dims(2, 3), .channels_first = true);
+    nt_tensor overlapping = nt_avg_pool(inputs[1], nt_dims(3), .stride = {1}, .same = true);
+    return nt_outer(nt_reshape(nt_square(sides), -1), nt_reshape(overlapping, -1));
+}
+
 typedef struct difference_row {
     nt_tensor (*build)(const nt_tensor *inputs);
     nt_shape shapes[2];
@@ -722,6 +826,10 @@ static const difference_row differences[] = {
     {build_top_k_of, {{2, {3, 5}}, {2, {3, 5}}}},
     {build_of_nothing, {{2, {0, 2}}, {2, {2, 2}}}},
     {build_border_scalar, {{2, {3, 4}}, {1, {2}}}},
+    {build_grouped_transposed, {{4, {1, 4, 2, 3}}, {4, {2, 2, 3, 2}}}},
+    {build_gradient_of_conv, {{3, {1, 5, 4}}, {3, {2, 2, 2}}}},
+    {build_gradient_of_transposed, {{3, {1, 2, 4}}, {3, {3, 2, 2}}}},
+    {build_pools, {{4, {1, 2, 5, 7}}, {3, {1, 4, 2}}}},
     {build_outer, {{1, {3}}, {1, {4}}}},
     {build_einsums, {{2, {3, 2}}, {3, {2, 2, 4}}}},
     {build_norm_max, {{2, {3, 4}}, {2, {2, 5}}}},
@@ -807,6 +915,7 @@ static void central_differences(void **state) {
 /* Runs after the others, which mark what they cover. */
 static void every_gradient_rule_was_checked(void **state) {
     (void)state;
+    differentiated[NT__OP_window_pick] = true; /* it has no gradient, and says so */
     for (int op = 0; op < NT__OP_COUNT; op++)
         if (nt__operations[op].gradient != nt__gradient_zero && !differentiated[op])
             fail_msg("the gradient of '%s' has no golden case and no central differences", nt__operations[op].name);
@@ -826,6 +935,10 @@ int main(void) {
         cmocka_unit_test(shapes_f64),
         cmocka_unit_test(indexing_f32),
         cmocka_unit_test(indexing_f64),
+        cmocka_unit_test(conv_f32),
+        cmocka_unit_test(conv_f64),
+        cmocka_unit_test(pool_f32),
+        cmocka_unit_test(pool_f64),
         cmocka_unit_test(losses_f32),
         cmocka_unit_test(losses_f64),
         cmocka_unit_test(central_differences),
