@@ -54,7 +54,8 @@ static void metrics(const Compared *e, nt_metrics *out, const nt_array *logits, 
     nt_metric_mean(out, "accuracy", (double)nt_count_correct(logits, labels), (double)labels->shape.dims[0]);
 }
 
-static nt_rule optimizer(const Compared *e) {
+static nt_rule optimizer(const Compared *e, const char *group) {
+    (void)group;
     (void)e;
     return nt_adam();
 }

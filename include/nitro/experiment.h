@@ -13,9 +13,10 @@
  * time that Fashion_defaults() is called and when a run looks for changes, so it makes no arrays: NULL stands for one
  * that is set later. A field is a flag of the command when its type is bool, an integer, float, double or const char *.
  * Axis 0 of what forward returns is the sample. Host hooks other than those of metrics are called when a run is made
- * (param_group for each parameter, rate_ratio for each group, learning_rate and optimizer once more behind derive, the
- * others once); forward, loss and the traced metrics then, once for each program they are part of. When the run is
- * used, those but build_data and derive are called again to see whether they have changed (nt_run_drift).
+ * (param_group and no_decay for each parameter, rate_ratio, optimizer, weight_decay and decay_anchor for each group,
+ * learning_rate once more behind derive, the others once); forward, loss and the traced metrics then, once for each
+ * program they are part of. When the run is used, those but build_data and derive are called again to see whether they
+ * have changed (nt_run_drift).
  *
  * FIELD (Host): host code only, of any C type. A traced hook that touches one does not compile, and the compiler's
  * message has the field's name. Setup, tracing and training never follow a pointer in a Host field that is no string.
@@ -27,8 +28,8 @@
  * decide shapes and control flow. Another value is another program.
  *
  * Which hook sees what:
- *     the experiment itself, every field, on the host: build_data, derive, learning_rate, optimizer, param_group,
- *         rate_ratio, schedules, metrics, host_train_metrics
+ *     the experiment itself, every field, on the host: build_data, derive, learning_rate, optimizer, weight_decay,
+ *         no_decay, decay_anchor, param_group, rate_ratio, schedules, metrics, host_train_metrics
  *     the view, GRAPH_CONST values and DEVICE tensors: forward, loss, device_metrics, train_metrics
  */
 #ifndef NITRO_EXPERIMENT_H
@@ -81,7 +82,10 @@ typedef struct nt_hooks {
     void (*host_train_metrics)(const void *e, nt_metrics *metrics, const nt_array *outputs, const nt_host_batch *batch);
     void (*train_metrics)(const void *view, nt_device_metrics *metrics, nt_tensor outputs, nt_batch *batch);
     double (*learning_rate)(const void *e);
-    nt_rule (*optimizer)(const void *e);
+    nt_rule (*optimizer)(const void *e, const char *group);
+    double (*weight_decay)(const void *e, const char *group);
+    bool (*no_decay)(const void *e, const char *path, nt_shape shape);
+    nt_anchor (*decay_anchor)(const void *e, const char *group);
     const char *(*param_group)(const void *e, const char *path);
     double (*rate_ratio)(const void *e, const char *group);
     void (*schedules)(const void *e, nt_schedules *out);
@@ -218,11 +222,18 @@ nt_status nt_experiment_print(const nt_experiment *experiment, const void *field
         void (*host_train_metrics)(const E *e, nt_metrics *metrics, const nt_array *outputs,                       \
                                    const nt_host_batch *batch);                                                    \
         void (*train_metrics)(const E##_view *e, nt_device_metrics *metrics, nt_tensor outputs, nt_batch *batch);  \
-        double (*learning_rate)(const E *e); /* the base rate of all groups: 1e-3 */                               \
-        nt_rule (*optimizer)(const E *e);    /* the rule of all groups: nt_radam() */                              \
+        double (*learning_rate)(const E *e); /* 1e-3 */                                                            \
+        /* The rule of a group: nt_radam(). nt_frozen() for one that is not trained. */                            \
+        nt_rule (*optimizer)(const E *e, const char *group);                                                       \
+        /* What nt_decay behind a group's rule decays with, before it is multiplied by the rate: 0, no decay. */   \
+        double (*weight_decay)(const E *e, const char *group);                                                     \
+        /* Whether that decay leaves a parameter alone: those of one axis (biases, scales, shifts). */             \
+        bool (*no_decay)(const E *e, const char *path, nt_shape shape);                                            \
+        /* What a group's parameters decay to: nt_anchor_zero(). */                                                \
+        nt_anchor (*decay_anchor)(const E *e, const char *group);                                                  \
         /* The group of a parameter: a flat buffer of one element type. NULL: "default". */                        \
         const char *(*param_group)(const E *e, const char *path);                                                  \
-        /* A group's rate is the base rate times this: 1. With 0 it is not trained. */                             \
+        /* A group's rate is the base rate times this: 1. A ratio of 0 is a rate of 0. */                          \
         double (*rate_ratio)(const E *e, const char *group);                                                       \
         /* Calls nt_schedule_set for each value that changes from step to step. */                                 \
         void (*schedules)(const E *e, nt_schedules *out);                                                          \
@@ -266,8 +277,17 @@ nt_status nt_experiment_print(const nt_experiment *experiment, const void *field
     static double E##_learning_rate_(const void *e) {                                                                  \
         return E##_hooks_.learning_rate(e);                                                                            \
     }                                                                                                                  \
-    static nt_rule E##_optimizer_(const void *e) {                                                                     \
-        return E##_hooks_.optimizer(e);                                                                                \
+    static nt_rule E##_optimizer_(const void *e, const char *group) {                                                  \
+        return E##_hooks_.optimizer(e, group);                                                                         \
+    }                                                                                                                  \
+    static double E##_weight_decay_(const void *e, const char *group) {                                                \
+        return E##_hooks_.weight_decay(e, group);                                                                      \
+    }                                                                                                                  \
+    static bool E##_no_decay_(const void *e, const char *path, nt_shape shape) {                                       \
+        return E##_hooks_.no_decay(e, path, shape);                                                                    \
+    }                                                                                                                  \
+    static nt_anchor E##_decay_anchor_(const void *e, const char *group) {                                             \
+        return E##_hooks_.decay_anchor(e, group);                                                                      \
     }                                                                                                                  \
     static const char *E##_param_group_(const void *e, const char *path) {                                             \
         return E##_hooks_.param_group(e, path);                                                                        \
@@ -314,6 +334,9 @@ nt_status nt_experiment_print(const nt_experiment *experiment, const void *field
             .train_metrics = E##_hooks_.train_metrics ? E##_train_metrics_ : NULL,                                     \
             .learning_rate = E##_hooks_.learning_rate ? E##_learning_rate_ : NULL,                                     \
             .optimizer = E##_hooks_.optimizer ? E##_optimizer_ : NULL,                                                 \
+            .weight_decay = E##_hooks_.weight_decay ? E##_weight_decay_ : NULL,                                        \
+            .no_decay = E##_hooks_.no_decay ? E##_no_decay_ : NULL,                                                    \
+            .decay_anchor = E##_hooks_.decay_anchor ? E##_decay_anchor_ : NULL,                                        \
             .param_group = E##_hooks_.param_group ? E##_param_group_ : NULL,                                           \
             .rate_ratio = E##_hooks_.rate_ratio ? E##_rate_ratio_ : NULL,                                              \
             .schedules = E##_hooks_.schedules ? E##_schedules_ : NULL,                                                 \

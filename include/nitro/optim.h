@@ -1,23 +1,55 @@
 /* Optimizer rules: how a step turns gradients into new parameters.
  *
  * x is a parameter, g its gradient, eta the learning rate, t the step counted from 1; x becomes x - dx. All state lives
- * on the device. The rate is an input of the program, so changing it compiles nothing; the other numbers of a rule are
- * constants of the program.
+ * on the device, one array for each group of parameters. A rule has numbers. Some are inputs of the program: another
+ * value compiles nothing, and a schedule may set them. The others are constants of the program. The learning rate is an
+ * input of every rule, so it is not given to a constructor.
+ *
+ * A member of an options struct that is not given, or is 0, has its default.
  */
 #ifndef NITRO_OPTIM_H
 #define NITRO_OPTIM_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
-enum { NT_RULE_MAX_CONSTANTS = 4 };
+#include "nitro/tensor.h"
 
-/* A rule with its constants. The zero value is the default rule, RAdam. */
-typedef struct nt_rule {
+enum { NT_RULE_MAX_NUMBERS = 6, NT_RULE_MAX_STATES = 6, NT_CHAIN_MAX = 6 };
+
+/* A rule with its numbers. */
+typedef struct nt_rule_link {
     const struct nt_rule_kind *kind;
-    double constants[NT_RULE_MAX_CONSTANTS];
+    double numbers[NT_RULE_MAX_NUMBERS];
+} nt_rule_link;
+
+/* A rule, or a chain of them. The zero value is the default rule, RAdam. */
+typedef struct nt_rule {
+    size_t count; /* of links; a chain of more than NT_CHAIN_MAX is refused when a run is made */
+    nt_rule_link links[NT_CHAIN_MAX];
 } nt_rule;
 
-/* A member that is not given, or is 0, has its default. beta1 and beta2 lie between 0 and 1, epsilon above 0. */
+/* "RAdam", "Adam", "SGD"; of a chain "ClipGrad, Adam". Lives until the thread's next call. */
+const char *nt_rule_name(nt_rule rule);
+
+/* ---- rules that use the learning rate --------------------------------------------------------------------------- */
+
+/* dx = eta g. */
+nt_rule nt_sgd(void);
+
+typedef struct nt_momentum_options {
+    double rho; /* 0.9; between 0 and 1; an input */
+} nt_momentum_options;
+
+/* v = rho v + eta g; dx = v. The rate is inside the velocity. Polyak 1964. */
+#define nt_momentum(...) nt_momentum_with((nt_momentum_options){__VA_ARGS__})
+nt_rule nt_momentum_with(nt_momentum_options options);
+
+/* dx = (1 + rho) eta g - rho^2 v; then v = rho v - eta g. Nesterov 1983, in the form of Bengio et al. 2013. */
+#define nt_nesterov(...) nt_nesterov_with((nt_momentum_options){__VA_ARGS__})
+nt_rule nt_nesterov_with(nt_momentum_options options);
+
+/* beta1 and beta2 lie between 0 and 1, epsilon above 0. Constants. */
 typedef struct nt_adam_options {
     double beta1;   /* 0.9 */
     double beta2;   /* 0.999 */
@@ -34,10 +66,187 @@ nt_rule nt_adam_with(nt_adam_options options);
 #define nt_radam(...) nt_radam_with((nt_adam_options){__VA_ARGS__})
 nt_rule nt_radam_with(nt_adam_options options);
 
-/* dx = eta g. */
-nt_rule nt_sgd(void);
+typedef struct nt_adamw_options {
+    double beta1;        /* 0.9 */
+    double beta2;        /* 0.999 */
+    double epsilon;      /* 1e-8 */
+    double weight_decay; /* 0; 0 or more; an input */
+    bool uncoupled;      /* the decay is not multiplied by the rate */
+} nt_adamw_options;
 
-/* "RAdam", "Adam", "SGD". */
-const char *nt_rule_name(nt_rule rule);
+/* With Adam's dx: dx + eta weight_decay x; uncoupled: dx + weight_decay x. Every parameter decays; with nt_adam() and
+ * the weight_decay hook those of one axis do not. Loshchilov and Hutter 2019. */
+#define nt_adamw(...) nt_adamw_with((nt_adamw_options){__VA_ARGS__})
+nt_rule nt_adamw_with(nt_adamw_options options);
+
+/* m as Adam; u = max(beta2 u, |g| + epsilon); dx = eta (m / (1 - beta1^t)) / u. Kingma and Ba 2015. */
+#define nt_adamax(...) nt_adamax_with((nt_adam_options){__VA_ARGS__})
+nt_rule nt_adamax_with(nt_adam_options options);
+
+/* Adam with a look ahead in its mean: beta1 m / (1 - beta1^(t+1)) + (1 - beta1) g / (1 - beta1^t). Dozat 2016, without
+ * the decay of the momentum. */
+#define nt_nadam(...) nt_nadam_with((nt_adam_options){__VA_ARGS__})
+nt_rule nt_nadam_with(nt_adam_options options);
+
+/* Adam that divides by the largest v so far; the maximum is taken before the correction by 1 - beta2^t. Reddi et al.
+ * 2018. */
+#define nt_amsgrad(...) nt_amsgrad_with((nt_adam_options){__VA_ARGS__})
+nt_rule nt_amsgrad_with(nt_adam_options options);
+
+typedef struct nt_lion_options {
+    double beta1;        /* 0.9 */
+    double beta2;        /* 0.99 */
+    double weight_decay; /* 0; 0 or more; an input */
+} nt_lion_options;
+
+/* dx = eta (sign(beta1 m + (1 - beta1) g) + weight_decay x); then m = beta2 m + (1 - beta2) g. A rate a tenth of Adam's
+ * is usual. Chen et al. 2023. */
+#define nt_lion(...) nt_lion_with((nt_lion_options){__VA_ARGS__})
+nt_rule nt_lion_with(nt_lion_options options);
+
+typedef struct nt_rmsprop_options {
+    double alpha;    /* 0.99; between 0 and 1. Constant, as all here but momentum */
+    double epsilon;  /* 1e-8 */
+    double momentum; /* 0; below 1; an input when the rule has momentum at all */
+    bool centered;
+} nt_rmsprop_options;
+
+/* v = alpha v + (1 - alpha) g g; u = g / (sqrt(v) + epsilon); dx = eta u. With momentum: b = momentum b + u; dx = eta
+ * b. Centered: a = alpha a + (1 - alpha) g, and v - a a stands for v under the root. Tieleman and Hinton 2012;
+ * centered: Graves 2013. */
+#define nt_rmsprop(...) nt_rmsprop_with((nt_rmsprop_options){__VA_ARGS__})
+nt_rule nt_rmsprop_with(nt_rmsprop_options options);
+
+typedef struct nt_adagrad_options {
+    double epsilon;             /* 1e-10. Constants */
+    double initial_accumulator; /* 0 */
+} nt_adagrad_options;
+
+/* s = s + g g, from initial_accumulator; dx = eta g / (sqrt(s) + epsilon). Duchi et al. 2011. */
+#define nt_adagrad(...) nt_adagrad_with((nt_adagrad_options){__VA_ARGS__})
+nt_rule nt_adagrad_with(nt_adagrad_options options);
+
+typedef struct nt_adadelta_options {
+    double rho;     /* 0.9; between 0 and 1. Constants */
+    double epsilon; /* 1e-6 */
+} nt_adadelta_options;
+
+/* v = rho v + (1 - rho) g g; d = g sqrt(u + epsilon) / sqrt(v + epsilon); u = rho u + (1 - rho) d d; dx = eta d. A rate
+ * of 1 is usual. Zeiler 2012. */
+#define nt_adadelta(...) nt_adadelta_with((nt_adadelta_options){__VA_ARGS__})
+nt_rule nt_adadelta_with(nt_adadelta_options options);
+
+/* ---- rules that change a gradient or a step --------------------------------------------------------------------- */
+
+typedef struct nt_clip_grad_options {
+    double delta; /* 10; above 0; an input */
+} nt_clip_grad_options;
+
+/* dx = g between -delta and delta, element by element. */
+#define nt_clip_grad(...) nt_clip_grad_with((nt_clip_grad_options){__VA_ARGS__})
+nt_rule nt_clip_grad_with(nt_clip_grad_options options);
+
+typedef struct nt_clip_norm_options {
+    double omega; /* 10; above 0; an input */
+    double p;     /* 2; above 0; INFINITY is the largest magnitude; a constant */
+} nt_clip_norm_options;
+
+/* dx = g min(omega / n, 1), n the p-norm of the group's gradient. The norm of all groups together is clipped by the
+ * run's gradient_clip_norm. A norm of nan makes all of the group nan. */
+#define nt_clip_norm(...) nt_clip_norm_with((nt_clip_norm_options){__VA_ARGS__})
+nt_rule nt_clip_norm_with(nt_clip_norm_options options);
+
+typedef struct nt_weight_decay_options {
+    double weight_decay; /* 5e-4; 0 or more; an input */
+} nt_weight_decay_options;
+
+/* dx = g + weight_decay x: the decay enters the rule behind it (L2 regularization). */
+#define nt_weight_decay(...) nt_weight_decay_with((nt_weight_decay_options){__VA_ARGS__})
+nt_rule nt_weight_decay_with(nt_weight_decay_options options);
+
+/* The last of a chain: dx = g + eta weight_decay (x - anchor), g what the rule before it subtracts; parameters that
+ * no_decay excludes keep g. The number is 0 or more, and an input. The weight_decay hook of an experiment puts it
+ * behind a group's rule. */
+nt_rule nt_decay(double weight_decay);
+
+/* A group that is not trained: no gradient, no update, no state. It stands alone. */
+nt_rule nt_frozen(void);
+
+/* ---- what a decay leads to -------------------------------------------------------------------------------------- */
+
+typedef enum nt_anchor_kind { NT_ANCHOR_ZERO, NT_ANCHOR_INITIAL, NT_ANCHOR_ARRAY } nt_anchor_kind;
+
+/* Zero; the parameters as they were drawn when the run was made, whatever is loaded later; or an array of the group's
+ * type and length, its parameters one after the other, which is read while the run is made. */
+typedef struct nt_anchor {
+    nt_anchor_kind kind;
+    const struct nt_array *array;
+} nt_anchor;
+#define nt_anchor_zero() ((nt_anchor){NT_ANCHOR_ZERO, NULL})
+#define nt_anchor_initial() ((nt_anchor){NT_ANCHOR_INITIAL, NULL})
+#define nt_anchor_array(values) ((nt_anchor){NT_ANCHOR_ARRAY, values})
+
+/* ---- chains ----------------------------------------------------------------------------------------------------- */
+
+/* What a rule subtracts is the gradient of the next one; all see x as it was: nt_chain(nt_clip_grad(), nt_adam()).
+ * Refused when a run is made: two rules with the same input (also: two that use the learning rate), none that uses the
+ * rate, nt_decay elsewhere than at the end, nt_frozen, more than NT_CHAIN_MAX rules. */
+#define nt_chain(...) \
+    nt_chain_of((const nt_rule[]){__VA_ARGS__}, sizeof((const nt_rule[]){__VA_ARGS__}) / sizeof(nt_rule))
+nt_rule nt_chain_of(const nt_rule *rules, size_t count);
+
+/* ---- a rule of one's own ---------------------------------------------------------------------------------------- */
+
+typedef enum nt_range {
+    NT_ABOVE_0,
+    NT_NOT_NEGATIVE,
+    NT_BETWEEN_0_AND_1, /* neither of the two */
+    NT_YES_OR_NO,       /* 0 or 1 */
+} nt_range;
+
+/* A number of a rule. Its name is what a schedule calls it: opt.NAME. */
+typedef struct nt_rule_number {
+    const char *name;
+    nt_range range;
+    bool is_input; /* an input of the program; else a constant of it, which cannot be scheduled */
+} nt_rule_number;
+
+typedef enum nt_start { NT_START_AT_VALUE, NT_START_AT_NUMBER, NT_START_AT_PARAMETERS } nt_start;
+
+/* A part of a rule's state, for each group: one element for each parameter, or a scalar. Of f64 for parameters of f64,
+ * else of f32. */
+typedef struct nt_rule_state {
+    const char *name;
+    bool is_scalar;
+    bool is_count;  /* a scalar of i32 */
+    nt_start start; /* with NT_START_AT_NUMBER `number` is the place among the rule's numbers */
+    int number;
+    double value;
+} nt_rule_state;
+
+/* What an update sees: tensors of a group, flat, in f64 for parameters of f64, else in f32. */
+typedef struct nt_update {
+    nt_dtype dtype;
+    nt_tensor x, g, eta;      /* eta: a scalar */
+    const nt_tensor *numbers; /* one for each number: a scalar, or the C number that a constant is */
+    const double *constants;  /* the same as C numbers; nan for inputs */
+    const nt_tensor *state;
+    nt_tensor *next_state;    /* to be set, each in the type of its state */
+    const nt_tensor *decayed; /* bool: which elements decay; NULL: all */
+    const nt_tensor *anchor;  /* what they decay to; NULL: zero */
+} nt_update;
+
+/* A static struct: it must live as long as the runs. */
+typedef struct nt_rule_kind {
+    const char *name;
+    nt_rule_number numbers[NT_RULE_MAX_NUMBERS]; /* ends with the first that has no name, as the states do */
+    nt_rule_state states[NT_RULE_MAX_STATES];
+    nt_tensor (*update)(nt_update *u); /* traced; returns dx */
+    bool uses_rate;
+} nt_rule_kind;
+
+/* The rule with numbers, in the order of its kind: nt_rule_of(&kind, 0.9, 1e-8). */
+#define nt_rule_of(kind, ...) nt_rule_with(kind, (const double[NT_RULE_MAX_NUMBERS]){__VA_ARGS__})
+nt_rule nt_rule_with(const nt_rule_kind *kind, const double *numbers);
 
 #endif

@@ -1,22 +1,47 @@
-/* Clipping by the global norm of all groups' gradients. */
-#include "optim/optim.h"
+/* Norms of gradients, and clipping by the norm of all groups. */
+#include <math.h>
 
-/* Norms of different element types meet in the widest: f64 when some group has it, else f32. */
-static nt_dtype common_dtype(const nt_tensor *gradients, size_t count) {
-    for (size_t i = 0; i < count; i++)
-        if (nt_dtype_of(gradients[i]) == NT_F64) return NT_F64;
-    return NT_F32;
+#include "optim/optim.h"
+#include "optim/rules.h"
+
+/* Elements that are added one after the other in f32. A sum of 10^8 of them would stop growing; the sums of rows of
+ * this length are added in f64, which costs nothing beside reading the elements. */
+enum { ROW = 256 };
+
+/* The sum of a flat tensor as f64. */
+static nt_tensor exact_sum(nt_tensor x) {
+    int64_t length = nt_shape_of(x).dims[0], rows = length / ROW, whole = rows * ROW;
+    if (nt_dtype_of(x) == NT_F64 || rows == 0) return nt_convert(nt_sum(x), NT_F64);
+    nt_tensor head = nt_reshape(nt_slice(x, nt_dims(0), nt_dims(whole)), rows, ROW);
+    nt_tensor sum = nt_sum(nt_convert(nt_sum(head, 1), NT_F64));
+    if (whole == length) return sum;
+    return nt_add(sum, nt_convert(nt_sum(nt_slice(x, nt_dims(whole), nt_dims(length))), NT_F64));
 }
 
-void nt__clip_by_global_norm(nt_tensor *gradients, size_t count, double threshold) {
-    if (!(threshold > 0)) return;
-    nt_dtype dtype = common_dtype(gradients, count);
+/* Gradients of 16 bits are squared in f32. */
+static nt_tensor sum_of_squares(nt_tensor x) {
+    return exact_sum(nt_square(nt_convert(x, nt__arithmetic_type(nt_dtype_of(x)))));
+}
+
+nt_tensor nt__norm(nt_tensor x, double p) {
+    nt_dtype dtype = nt_dtype_of(x);
+    if (isinf(p)) return nt_reduce_max(nt_abs(x));
+    if (p == 2) return nt_convert(nt_sqrt(sum_of_squares(x)), dtype);
+    if (p == 1) return nt_convert(exact_sum(nt_abs(x)), dtype);
+    return nt_convert(nt_pow(exact_sum(nt_pow(nt_abs(x), p)), 1 / p), dtype);
+}
+
+nt_tensor nt__global_norm(const nt_tensor *gradients, size_t count) {
     nt_tensor sum = nt_tensor_number(0);
     for (size_t i = 0; i < count; i++) {
-        nt_tensor squares = nt_sum(nt_square(nt_convert(gradients[i], dtype)));
+        nt_tensor squares = sum_of_squares(gradients[i]);
         sum = i ? nt_add(sum, squares) : squares;
     }
-    nt_tensor norm = nt_sqrt(sum);
+    return nt_sqrt(sum);
+}
+
+void nt__clip_by_global_norm(nt_tensor *gradients, size_t count, nt_tensor norm, double threshold) {
+    if (!(threshold > 0)) return;
     /* A nan norm must reach the parameters, not be lost in the maximum: it stands first. */
     nt_tensor scale = nt_div(threshold, nt_max(norm, threshold));
     for (size_t i = 0; i < count; i++)

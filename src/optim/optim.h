@@ -49,54 +49,62 @@ nt_tensor nt__layout_gather(const nt__layout *layout, int group, const nt_tensor
 
 /* ---- rules ------------------------------------------------------------------------------------------------------ */
 
-enum { NT__MAX_STATES = 5 };
-
-/* One array of a rule's state: one element for each parameter, or one scalar; f64 for f64 parameters, else f32. */
-typedef struct nt__state {
-    const char *name;
-    bool scalar;
-    bool counts;            /* a scalar i32 */
-    int starts_at_constant; /* a scalar's first value is this constant of the rule; -1: `start` */
-    double start;
-} nt__state;
-
-/* What an update sees: tensors of one group, already flat, in the type it computes in: f64 for f64 parameters, else
- * f32. It sets next_state and returns dx. */
-typedef struct nt__update {
-    const nt_rule *rule;
-    nt_dtype dtype;
-    nt_tensor x, g, eta;
-    const nt_tensor *state;
-    nt_tensor *next_state;
-} nt__update;
-
-struct nt_rule_kind {
-    const char *name;
-    const char *constants[NT_RULE_MAX_CONSTANTS]; /* their names; NULL ends the list */
-    int state_count;
-    nt__state states[NT__MAX_STATES];
-    nt_tensor (*update)(nt__update *u);
+/* States and inputs of a whole chain are counted through: those of its first rule, then of the next. */
+enum {
+    NT__MAX_STATES = NT_CHAIN_MAX * NT_RULE_MAX_STATES,
+    NT__MAX_INPUTS = NT_CHAIN_MAX * NT_RULE_MAX_NUMBERS,
 };
 
-/* The rule with the default filled in. */
+/* The rule with the default filled in, also in the places of a chain. */
 nt_rule nt__rule_resolve(nt_rule rule);
-nt__type nt__state_type(const nt__state *state, const nt__group *group);
-/* The first value of every element of a state. */
-double nt__state_start(const nt__state *state, const nt_rule *rule);
-/* One update of a group: x - dx, in x's type. */
-nt_tensor nt__rule_apply(const nt_rule *rule, nt_tensor x, nt_tensor g, nt_tensor eta, const nt_tensor *state,
-                         nt_tensor *next_state);
-/* Error that names the constant, its value and its range unless all lie inside: betas in (0, 1), epsilon above 0. */
+/* Error that names rule, number, value and range, or what is wrong with a kind or a chain (L39 to L42). */
 nt_status nt__rule_check(const nt_rule *rule);
-/* The scalars of a rule that are inputs of the program, one for each group, and may be scheduled; NULL beyond the last.
- * They are the same for every rule: its constants are part of the program (L23, H-29). */
-const char *nt__rule_scalar(size_t index);
-/* "RAdam(beta1 0.9, beta2 0.999, epsilon 1e-08)" */
-void nt__rule_print(const nt_rule *rule, nt__text *out);
+bool nt__rule_is_frozen(const nt_rule *rule);
+bool nt__rule_ends_in_decay(const nt_rule *rule);
+/* Whether a rule of the chain has a number of this name; *is_input says which sort. */
+bool nt__rule_has_number(const nt_rule *rule, const char *name, bool *is_input);
+/* The first rule of the chain that has this number, NULL when none has. */
+const char *nt__rule_owner(const nt_rule *rule, const char *number);
+/* "Momentum(rho 0.9)"; a chain has " > " between its rules. `constants` leaves out the inputs, which are no part of the
+ * program. */
+void nt__rule_print(const nt_rule *rule, bool constants, nt__text *out);
 
-/* Scales the gradients of all groups so that their common L2 norm is at most `threshold`: g threshold / max(norm,
+/* A state of a chain with the rule that it belongs to; false beyond the last. */
+typedef struct nt__state {
+    const nt_rule_state *state;
+    const nt_rule_link *link;
+} nt__state;
+bool nt__rule_state(const nt_rule *rule, size_t index, nt__state *out);
+size_t nt__rule_state_count(const nt_rule *rule);
+nt__type nt__state_type(const nt__state *state, const nt__group *group);
+/* The first value of every element of a state that does not start at the parameters. */
+double nt__state_start(const nt__state *state);
+
+/* An input of a chain beside the rate; false beyond the last. */
+typedef struct nt__named_input {
+    const char *name;
+    double value;
+} nt__named_input;
+bool nt__rule_input(const nt_rule *rule, size_t index, nt__named_input *out);
+size_t nt__rule_input_count(const nt_rule *rule);
+/* The type of an input, and of all arithmetic of an update. */
+nt_dtype nt__arithmetic_type(nt_dtype dtype);
+
+/* What an update of a group needs; `inputs` and `states` count through the chain. */
+typedef struct nt__step {
+    nt_tensor x, g, eta;
+    const nt_tensor *inputs, *states;
+    nt_tensor *next_states;
+    const nt_tensor *decayed, *anchor; /* NULL: all, zero */
+} nt__step;
+/* One update of a group: x - dx, in x's type. */
+nt_tensor nt__rule_apply(const nt_rule *rule, const nt__step *step);
+
+/* The L2 norm of all groups' gradients together, an f64 scalar right to f32 precision for 10^8 elements of f32. */
+nt_tensor nt__global_norm(const nt_tensor *gradients, size_t count);
+/* Scales the gradients so that their common L2 norm, which is `norm`, is at most `threshold`: g threshold / max(norm,
  * threshold). A threshold of 0 or less emits nothing (L51 to L53). */
-void nt__clip_by_global_norm(nt_tensor *gradients, size_t count, double threshold);
+void nt__clip_by_global_norm(nt_tensor *gradients, size_t count, nt_tensor norm, double threshold);
 
 /* ---- schedules -------------------------------------------------------------------------------------------------- */
 

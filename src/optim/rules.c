@@ -1,171 +1,201 @@
-/* Rules: each a row with its state and a traced update. Formulas: nitro/optim.h. */
+/* What a run asks of a rule or a chain: its states and inputs counted through, and the traced update.
+ * Not here: the rules themselves, and which chains are refused (chain.c).
+ */
 #include <math.h>
 #include <string.h>
 
-#include "optim/optim.h"
+#include "optim/rules.h"
+
+/* ---- arithmetic ------------------------------------------------------------------------------------------------- */
 
 /* Parameters of 16 bits are updated in f32: in bf16 beta2 = 0.999 is 1, in f16 a second moment of 1e-8 is 0. */
-static nt_dtype arithmetic_type(nt_dtype dtype) {
+nt_dtype nt__arithmetic_type(nt_dtype dtype) {
     return dtype == NT_F64 ? NT_F64 : NT_F32;
 }
 
-/* A constant in the arithmetic of the update's type: 1 - 0.999 in f32 is not 0.001 in f64. */
 static double narrow(nt_dtype dtype, double value) {
     double element = 0;
     nt__element_set(dtype, &element, value);
     return nt__element_get(dtype, &element);
 }
 
-static double one_minus(nt_dtype dtype, double value) {
-    return narrow(dtype, 1 - narrow(dtype, value));
+double nt__constant(const nt_update *u, int number) {
+    return narrow(u->dtype, u->constants[number]);
 }
 
-/* ---- SGD -------------------------------------------------------------------------------------------------------- */
-
-static nt_tensor sgd_update(nt__update *u) {
-    return nt_mul(u->eta, u->g);
+nt_tensor nt__one_minus(const nt_update *u, int number) {
+    if (isnan(u->constants[number])) return nt_sub(1, u->numbers[number]);
+    return nt_tensor_number(narrow(u->dtype, 1 - nt__constant(u, number)));
 }
 
-static const struct nt_rule_kind sgd = {.name = "SGD", .update = sgd_update};
-
-nt_rule nt_sgd(void) {
-    return (nt_rule){.kind = &sgd};
+nt_tensor nt__average(const nt_update *u, nt_tensor state, int number, nt_tensor value) {
+    return nt_add(nt_mul(state, u->numbers[number]), nt_mul(value, nt__one_minus(u, number)));
 }
 
-/* ---- Adam and RAdam --------------------------------------------------------------------------------------------- */
+/* ---- parts ------------------------------------------------------------------------------------------------------ */
 
-enum { BETA1, BETA2, EPSILON };
-enum { FIRST_MOMENT, SECOND_MOMENT, POWER1, POWER2, STEP };
+static size_t count_states(const nt_rule_kind *kind) {
+    size_t count = 0;
+    while (count < NT_RULE_MAX_STATES && kind->states[count].name) count++;
+    return count;
+}
 
-#define ADAM_CONSTANTS \
-    { "beta1", "beta2", "epsilon" }
-/* power1 and power2 are beta to the t: they start at t = 1 and advance after use. */
-#define ADAM_STATES                                                                   \
-    {.name = "m", .starts_at_constant = -1}, {.name = "v", .starts_at_constant = -1}, \
-        {.name = "power1", .scalar = true, .starts_at_constant = BETA1}, {            \
-        .name = "power2", .scalar = true, .starts_at_constant = BETA2                 \
+static size_t count_numbers(const nt_rule_kind *kind) {
+    size_t count = 0;
+    while (count < NT_RULE_MAX_NUMBERS && kind->numbers[count].name) count++;
+    return count;
+}
+
+bool nt__rule_state(const nt_rule *rule, size_t index, nt__state *out) {
+    for (size_t i = 0; i < rule->count; i++) {
+        size_t count = count_states(rule->links[i].kind);
+        if (index < count) {
+            *out = (nt__state){&rule->links[i].kind->states[index], &rule->links[i]};
+            return true;
+        }
+        index -= count;
     }
-
-static nt_tensor moment(const nt__update *u, int state, int beta, nt_tensor value) {
-    double kept = u->rule->constants[beta];
-    return nt_add(nt_mul(u->state[state], kept), nt_mul(value, one_minus(u->dtype, kept)));
+    return false;
 }
 
-/* Advances the moments and the powers; returns the two bias-corrected moments. */
-static void advance_moments(nt__update *u, nt_tensor *mean, nt_tensor *square) {
-    u->next_state[FIRST_MOMENT] = moment(u, FIRST_MOMENT, BETA1, u->g);
-    u->next_state[SECOND_MOMENT] = moment(u, SECOND_MOMENT, BETA2, nt_square(u->g));
-    *mean = nt_div(u->next_state[FIRST_MOMENT], nt_sub(1, u->state[POWER1]));
-    *square = nt_div(u->next_state[SECOND_MOMENT], nt_sub(1, u->state[POWER2]));
-    u->next_state[POWER1] = nt_mul(u->state[POWER1], u->rule->constants[BETA1]);
-    u->next_state[POWER2] = nt_mul(u->state[POWER2], u->rule->constants[BETA2]);
-}
-
-static nt_tensor adapted(const nt__update *u, nt_tensor mean, nt_tensor square) {
-    return nt_div(mean, nt_add(nt_sqrt(square), u->rule->constants[EPSILON]));
-}
-
-static nt_tensor adam_update(nt__update *u) {
-    nt_tensor mean, square;
-    advance_moments(u, &mean, &square);
-    return nt_mul(adapted(u, mean, square), u->eta);
-}
-
-/* How much the variance of the adaptive rate is known at step t: rho = rho_inf - 2 t beta2^t / (1 - beta2^t), and the
- * factor that rectifies it. rho is the difference of two numbers near 2,000, so these scalars are f64 whatever the
- * parameters are. */
-static nt_tensor rectification(const nt__update *u, nt_tensor *known) {
-    double beta2 = narrow(u->dtype, u->rule->constants[BETA2]), limit = 2 / (1 - beta2) - 1;
-    nt_tensor t = nt_convert(u->state[STEP], NT_F64), power = nt_pow(beta2, t);
-    nt_tensor rho = nt_sub(limit, nt_div(nt_mul(nt_mul(2, t), power), nt_sub(1, power)));
-    *known = nt_greater(rho, 4);
-    /* While the variance is unknown the root would be of a negative number: a safe rho keeps nan out of both branches.
-     */
-    nt_tensor safe = nt_where(*known, rho, 5);
-    nt_tensor ratio =
-        nt_div(nt_mul(nt_mul(nt_sub(safe, 4), nt_sub(safe, 2)), limit), nt_mul((limit - 4) * (limit - 2), safe));
-    return nt_convert(nt_sqrt(ratio), u->dtype);
-}
-
-static nt_tensor radam_update(nt__update *u) {
-    nt_tensor mean, square, known;
-    advance_moments(u, &mean, &square);
-    u->next_state[STEP] = nt_add(u->state[STEP], 1);
-    nt_tensor factor = rectification(u, &known);
-    return nt_where(known, nt_mul(nt_mul(adapted(u, mean, square), u->eta), factor), nt_mul(mean, u->eta));
-}
-
-static const struct nt_rule_kind adam = {
-    .name = "Adam", .constants = ADAM_CONSTANTS, .state_count = 4, .states = {ADAM_STATES}, .update = adam_update};
-static const struct nt_rule_kind radam = {
-    .name = "RAdam",
-    .constants = ADAM_CONSTANTS,
-    .state_count = 5,
-    .states = {ADAM_STATES, {.name = "t", .scalar = true, .counts = true, .starts_at_constant = -1, .start = 1}},
-    .update = radam_update};
-
-static nt_rule with_constants(const struct nt_rule_kind *kind, nt_adam_options options) {
-    return (nt_rule){kind,
-                     {options.beta1 != 0 ? options.beta1 : 0.9, options.beta2 != 0 ? options.beta2 : 0.999,
-                      options.epsilon != 0 ? options.epsilon : 1e-8}};
-}
-
-nt_rule nt_adam_with(nt_adam_options options) {
-    return with_constants(&adam, options);
-}
-
-nt_rule nt_radam_with(nt_adam_options options) {
-    return with_constants(&radam, options);
-}
-
-/* ---- any rule --------------------------------------------------------------------------------------------------- */
-
-nt_rule nt__rule_resolve(nt_rule rule) {
-    return rule.kind ? rule : nt_radam();
-}
-
-const char *nt_rule_name(nt_rule rule) {
-    return nt__rule_resolve(rule).kind->name;
-}
-
-nt_status nt__rule_check(const nt_rule *rule) {
-    for (int i = 0; i < NT_RULE_MAX_CONSTANTS && rule->kind->constants[i]; i++) {
-        const char *name = rule->kind->constants[i];
-        bool beta = strncmp(name, "beta", 4) == 0;
-        double value = rule->constants[i];
-        if (!(value > 0) || !isfinite(value) || (beta && value >= 1))
-            return nt__fail(NT_INVALID, "%s of rule %s is %g; it must be %s", name, rule->kind->name, value,
-                            beta ? "between 0 and 1" : "above 0");
-    }
-    return NT_OK;
-}
-
-const char *nt__rule_scalar(size_t index) {
-    static const char *const names[] = {"learning_rate"};
-    return index < sizeof names / sizeof *names ? names[index] : NULL;
-}
-
-void nt__rule_print(const nt_rule *rule, nt__text *out) {
-    nt__text_add(out, "%s(", rule->kind->name);
-    for (int i = 0; i < NT_RULE_MAX_CONSTANTS && rule->kind->constants[i]; i++)
-        nt__text_add(out, "%s%s %g", i ? ", " : "", rule->kind->constants[i], rule->constants[i]);
-    nt__text_add(out, ")");
+size_t nt__rule_state_count(const nt_rule *rule) {
+    size_t count = 0;
+    for (size_t i = 0; i < rule->count; i++) count += count_states(rule->links[i].kind);
+    return count;
 }
 
 nt__type nt__state_type(const nt__state *state, const nt__group *group) {
-    nt_dtype dtype = state->counts ? NT_I32 : arithmetic_type(group->dtype);
-    if (state->scalar) return (nt__type){dtype, {0}};
-    return (nt__type){dtype, nt_dims(group->length)};
+    const nt_rule_state *is = state->state;
+    nt_dtype dtype = is->is_count ? NT_I32 : nt__arithmetic_type(group->dtype);
+    return (nt__type){dtype, is->is_scalar || is->is_count ? (nt_shape){0} : nt_dims(group->length)};
 }
 
-double nt__state_start(const nt__state *state, const nt_rule *rule) {
-    return state->starts_at_constant < 0 ? state->start : rule->constants[state->starts_at_constant];
+double nt__state_start(const nt__state *state) {
+    const nt_rule_state *is = state->state;
+    return is->start == NT_START_AT_NUMBER ? state->link->numbers[is->number] : is->value;
 }
 
-nt_tensor nt__rule_apply(const nt_rule *rule, nt_tensor x, nt_tensor g, nt_tensor eta, const nt_tensor *state,
-                         nt_tensor *next_state) {
-    nt_dtype dtype = arithmetic_type(nt_dtype_of(x));
-    nt_tensor wide = nt_convert(x, dtype);
-    nt__update u = {rule, dtype, wide, nt_convert(g, dtype), nt_convert(eta, dtype), state, next_state};
-    return nt_convert(nt_sub(wide, rule->kind->update(&u)), nt_dtype_of(x));
+bool nt__rule_input(const nt_rule *rule, size_t index, nt__named_input *out) {
+    for (size_t i = 0; i < rule->count; i++) {
+        const nt_rule_link *link = &rule->links[i];
+        for (size_t n = 0; n < count_numbers(link->kind); n++) {
+            if (!link->kind->numbers[n].is_input || index-- > 0) continue;
+            *out = (nt__named_input){link->kind->numbers[n].name, link->numbers[n]};
+            return true;
+        }
+    }
+    return false;
+}
+
+size_t nt__rule_input_count(const nt_rule *rule) {
+    size_t count = 0;
+    nt__named_input input;
+    while (nt__rule_input(rule, count, &input)) count++;
+    return count;
+}
+
+/* The first number of that name in the chain. */
+static const nt_rule_link *find_number(const nt_rule *rule, const char *name, const nt_rule_number **out) {
+    for (size_t i = 0; i < rule->count; i++) {
+        const nt_rule_kind *kind = rule->links[i].kind;
+        for (size_t n = 0; n < count_numbers(kind); n++) {
+            *out = &kind->numbers[n];
+            if (strcmp(kind->numbers[n].name, name) == 0) return &rule->links[i];
+        }
+    }
+    return NULL;
+}
+
+bool nt__rule_has_number(const nt_rule *rule, const char *name, bool *is_input) {
+    const nt_rule_number *number;
+    if (!find_number(rule, name, &number)) return false;
+    *is_input = number->is_input;
+    return true;
+}
+
+const char *nt__rule_owner(const nt_rule *rule, const char *name) {
+    const nt_rule_number *number;
+    const nt_rule_link *link = find_number(rule, name, &number);
+    return link ? link->kind->name : NULL;
+}
+
+static void print_link(const nt_rule_link *link, bool constants, nt__text *out) {
+    size_t printed = 0;
+    nt__text_add(out, "%s(", link->kind->name);
+    for (size_t i = 0; i < count_numbers(link->kind); i++)
+        if (!constants || !link->kind->numbers[i].is_input)
+            nt__text_add(out, "%s%s %g", printed++ ? ", " : "", link->kind->numbers[i].name, link->numbers[i]);
+    nt__text_add(out, ")");
+}
+
+void nt__rule_print(const nt_rule *rule, bool constants, nt__text *out) {
+    for (size_t i = 0; i < rule->count; i++) {
+        if (i) nt__text_add(out, " > ");
+        print_link(&rule->links[i], constants, out);
+    }
+}
+
+/* ---- the update ------------------------------------------------------------------------------------------------- */
+
+/* A hook of the user's may forget a state, or give it another type: the next step could not take it. */
+static void check_state(const nt_rule_kind *kind, size_t index, nt_tensor now, nt_tensor next) {
+    const char *name = kind->states[index].name;
+    if (!nt__tensor_made(next)) {
+        nt__trace_fail((nt_site){0}, kind->name, "its update set no next_state[%zu], the state '%s'", index, name);
+        return;
+    }
+    if (nt_dtype_of(next) == nt_dtype_of(now) && nt_shape_equal(nt_shape_of(next), nt_shape_of(now))) return;
+    char text[NT__TYPE_TEXT], other[NT__TYPE_TEXT];
+    nt__trace_fail((nt_site){0}, kind->name, "its update made %s of the state '%s', which is %s",
+                   nt__type_text((nt__type){nt_dtype_of(next), nt_shape_of(next)}, text), name,
+                   nt__type_text((nt__type){nt_dtype_of(now), nt_shape_of(now)}, other));
+}
+
+static void check_update(const nt_rule_kind *kind, const nt_update *u, nt_tensor dx) {
+    char text[NT__TYPE_TEXT];
+    for (size_t i = 0; i < count_states(kind); i++) check_state(kind, i, u->state[i], u->next_state[i]);
+    if (!nt__tensor_made(dx))
+        nt__trace_fail((nt_site){0}, kind->name, "its update returned no tensor");
+    else if (nt_dtype_of(dx) != u->dtype || !nt_shape_equal(nt_shape_of(dx), nt_shape_of(u->x)))
+        nt__trace_fail((nt_site){0}, kind->name, "its update returned %s; it must be as the parameters are",
+                       nt__type_text((nt__type){nt_dtype_of(dx), nt_shape_of(dx)}, text));
+}
+
+/* Applies one rule; `inputs` are those of this rule. */
+static nt_tensor apply_link(const nt_rule_link *link, nt_update *u, const nt_tensor *inputs, size_t *used) {
+    nt_tensor numbers[NT_RULE_MAX_NUMBERS];
+    double constants[NT_RULE_MAX_NUMBERS];
+    *used = 0;
+    for (size_t i = 0; i < count_numbers(link->kind); i++) {
+        bool is_input = link->kind->numbers[i].is_input;
+        numbers[i] = is_input ? nt_convert(inputs[(*used)++], u->dtype) : nt_tensor_number(link->numbers[i]);
+        constants[i] = is_input ? NAN : link->numbers[i];
+    }
+    u->numbers = numbers;
+    u->constants = constants;
+    for (size_t i = 0; i < count_states(link->kind); i++) u->next_state[i] = (nt_tensor){0};
+    nt_tensor dx = link->kind->update(u);
+    check_update(link->kind, u, dx);
+    return dx;
+}
+
+nt_tensor nt__rule_apply(const nt_rule *rule, const nt__step *step) {
+    nt_dtype dtype = nt__arithmetic_type(nt_dtype_of(step->x));
+    nt_tensor x = nt_convert(step->x, dtype), g = nt_convert(step->g, dtype), eta = nt_convert(step->eta, dtype);
+    nt_tensor anchor = step->anchor ? nt_convert(*step->anchor, dtype) : x;
+    size_t state = 0, input = 0, used;
+    for (size_t i = 0; i < rule->count; i++) {
+        nt_update u = {.dtype = dtype,
+                       .x = x,
+                       .g = g,
+                       .eta = eta,
+                       .state = step->states + state,
+                       .next_state = step->next_states + state,
+                       .decayed = step->decayed,
+                       .anchor = step->anchor ? &anchor : NULL};
+        g = apply_link(&rule->links[i], &u, step->inputs + input, &used);
+        input += used;
+        state += count_states(rule->links[i].kind);
+    }
+    return nt_convert(nt_sub(x, g), nt_dtype_of(step->x));
 }

@@ -33,7 +33,92 @@ nt_status nt__slot_write(nt_run *run, nt__purpose purpose, const char *name, nt_
     return NT_OK;
 }
 
-/* Draws the initial values of a group's leaves into one flat array and uploads it. */
+/* Elements of a flat array in another element type. */
+static nt_status upload_converted(nt_run *run, const char *name, nt__purpose purpose, nt__type type, nt_dtype from,
+                                  const char *data, nt__buffer *out) {
+    size_t bytes, size = nt_dtype_size(type.dtype);
+    if (!nt__type_bytes(type, &bytes)) return nt__fail(NT_INVALID, "%s is too large", name);
+    char *converted = nt__alloc_aligned(bytes);
+    if (!converted) return NT_OUT_OF_MEMORY;
+    for (size_t i = 0; i < bytes / size; i++)
+        nt__element_set(type.dtype, converted + i * size, nt__element_get(from, data + i * nt_dtype_size(from)));
+    nt_status status = nt__buffer_upload(run->engine, 0, name, purpose, type, converted, out);
+    nt__free(converted);
+    return status;
+}
+
+/* ---- the optimizer ---------------------------------------------------------------------------------------------- */
+
+static nt_status upload_state(nt_run *run, size_t g, size_t index, const void *parameters) {
+    const nt__group *group = &run->layout.groups[g];
+    const nt__training *training = &run->training[g];
+    nt__buffer *out = &run->device.states[training->first_state + index];
+    nt__state state;
+    if (!nt__rule_state(&training->rule, index, &state)) return NT_OK;
+    const char *name =
+        nt__arena_sprintf(&run->arena, "%s.%s.%s", state.link->kind->name, state.state->name, group->name);
+    if (!name) return NT_OUT_OF_MEMORY;
+    nt__type type = nt__state_type(&state, group);
+    if (state.state->start != NT_START_AT_PARAMETERS)
+        return upload_filled(run, name, NT__OPTIMIZER_STATE, type, nt__state_start(&state), out);
+    return upload_converted(run, name, NT__OPTIMIZER_STATE, type, group->dtype, parameters, out);
+}
+
+/* true where an element decays; only where some array of the group does not (L50). */
+static nt_status upload_decayed(nt_run *run, size_t g) {
+    nt__training *training = &run->training[g];
+    if (!training->spared_count) return NT_OK;
+    const nt__group *group = &run->layout.groups[g];
+    const char *name = nt__arena_sprintf(&run->arena, "decayed.%s", group->name);
+    char *elements = nt__alloc_aligned((size_t)group->length);
+    nt_status status = name && elements ? NT_OK : NT_OUT_OF_MEMORY;
+    for (size_t i = 0; status == NT_OK && i < run->layout.row_count; i++) {
+        const nt__row *row = &run->layout.rows[i];
+        if (row->group == (int)g) memset(elements + row->offset, !training->spared[i], (size_t)row->length);
+    }
+    if (status == NT_OK)
+        status = nt__buffer_upload(run->engine, 0, name, NT__OPTIMIZER_STATE,
+                                   (nt__type){NT_BOOL, nt_dims(group->length)}, elements, &training->decayed_elements);
+    nt__free(elements);
+    return status;
+}
+
+static nt_status upload_anchor(nt_run *run, size_t g, const void *parameters) {
+    nt__training *training = &run->training[g];
+    if (training->anchor.kind == NT_ANCHOR_ZERO) return NT_OK;
+    const nt__group *group = &run->layout.groups[g];
+    const char *name = nt__arena_sprintf(&run->arena, "anchor.%s", group->name);
+    if (!name) return NT_OUT_OF_MEMORY;
+    const void *values = training->anchor.kind == NT_ANCHOR_ARRAY ? training->anchor.array->data : parameters;
+    return nt__buffer_upload(run->engine, 0, name, NT__OPTIMIZER_STATE, nt__group_type(group), values,
+                             &training->anchor_elements);
+}
+
+/* What only training needs of a group that is trained: scalars, accumulator, what the decay needs, state of the rule.
+ */
+static nt_status upload_optimizer(nt_run *run, size_t g, const void *parameters) {
+    const nt__group *group = &run->layout.groups[g];
+    const nt__training *training = &run->training[g];
+    if (training->frozen) return NT_OK;
+    nt_status status = nt__rate_write(run, &run->rates[g], run->settings.learning_rate);
+    size_t inputs = nt__rule_input_count(&training->rule), states = nt__rule_state_count(&training->rule);
+    for (size_t i = 0; status == NT_OK && i < inputs; i++) {
+        nt__rate *input = &run->inputs[training->first_input + i];
+        status = nt__rate_write(run, input, input->value);
+    }
+    if (status != NT_OK) return status;
+    const char *accumulator = nt__arena_sprintf(&run->arena, "accumulator.%s", group->name);
+    if (!accumulator) return NT_OUT_OF_MEMORY;
+    status = upload_filled(run, accumulator, NT__ACCUMULATOR, nt__group_type(group), 0, &run->device.accumulators[g]);
+    if (status == NT_OK) status = upload_decayed(run, g);
+    if (status == NT_OK) status = upload_anchor(run, g, parameters);
+    for (size_t s = 0; status == NT_OK && s < states; s++) status = upload_state(run, g, s, parameters);
+    return status;
+}
+
+/* ---- all of it -------------------------------------------------------------------------------------------------- */
+
+/* Draws the initial values of a group's leaves into one flat array and uploads it, and what else starts from it. */
 static nt_status upload_parameters(nt_run *run, size_t g) {
     const nt__group *group = &run->layout.groups[g];
     size_t count, size = nt_dtype_size(group->dtype);
@@ -49,38 +134,18 @@ static nt_status upload_parameters(nt_run *run, size_t g) {
     if (status == NT_OK)
         status = nt__buffer_upload(run->engine, 0, name, NT__PARAMETERS, nt__group_type(group), flat,
                                    &run->device.parameters[g]);
+    if (status == NT_OK && run->train) status = upload_optimizer(run, g, flat);
     nt__free(flat);
     return status;
 }
 
-/* ---- setup ------------------------------------------------------------------------------------------------------ */
-
-/* What only training needs of a group: accumulator, state of the rule, rate. */
-static nt_status upload_optimizer(nt_run *run, size_t g) {
-    const nt__group *group = &run->layout.groups[g];
-    nt_status status = nt__rate_write(run, g, run->settings.learning_rate);
-    if (status != NT_OK) return status;
-    const char *accumulator = nt__arena_sprintf(&run->arena, "accumulator.%s", group->name);
-    if (!accumulator) return NT_OUT_OF_MEMORY;
-    status = upload_filled(run, accumulator, NT__ACCUMULATOR, nt__group_type(group), 0, &run->device.accumulators[g]);
-    int states = run->rule.kind->state_count;
-    for (int s = 0; status == NT_OK && s < states; s++) {
-        const nt__state *state = &run->rule.kind->states[s];
-        const char *name = nt__arena_sprintf(&run->arena, "%s.%s.%s", run->rule.kind->name, state->name, group->name);
-        if (!name) return NT_OUT_OF_MEMORY;
-        status = upload_filled(run, name, NT__OPTIMIZER_STATE, nt__state_type(state, group),
-                               nt__state_start(state, &run->rule), &run->device.states[g * (size_t)states + (size_t)s]);
-    }
-    return status;
-}
-
 static bool make_room(nt_run *run) {
-    size_t groups = run->layout.group_count, states = groups * (size_t)run->rule.kind->state_count;
+    size_t groups = run->layout.group_count, states = run->state_count;
     run->device.parameters = nt__arena_alloc(&run->arena, groups, sizeof(nt__buffer));
     run->device.accumulators = nt__arena_alloc(&run->arena, groups, sizeof(nt__buffer));
     run->device.states = nt__arena_alloc(&run->arena, states + 1, sizeof(nt__buffer));
     /* No program has more arguments than everything that one can be bound to. */
-    size_t most = 3 * groups + states + run->device_fields.count + run->batch.count + 2;
+    size_t most = 5 * groups + states + run->input_count + run->device_fields.count + run->batch.count + 2;
     run->device.bound = nt__arena_alloc(&run->arena, most, sizeof *run->device.bound);
     return run->device.parameters && run->device.accumulators && run->device.states && run->device.bound;
 }
@@ -90,12 +155,18 @@ nt_status nt__device_setup(nt_run *run) {
     nt_status status = NT_OK;
     for (size_t g = 0; status == NT_OK && g < run->layout.group_count; g++) {
         status = upload_parameters(run, g);
-        if (status == NT_OK && run->train) status = upload_optimizer(run, g);
     }
     for (int flag = 0; status == NT_OK && flag < 2; flag++)
         status = upload_filled(run, flag ? "first.true" : "first.false", NT__FLAG, (nt__type){NT_BOOL, {0}}, flag,
                                &run->device.flags[flag]);
     return status;
+}
+
+static void free_scalars(nt__rate *scalars, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        nt__buffer_free(&scalars[i].buffer);
+        nt__buffer_free(&scalars[i].former);
+    }
 }
 
 void nt__device_free(nt_run *run) {
@@ -104,12 +175,13 @@ void nt__device_free(nt_run *run) {
         nt__buffer_free(&run->device.parameters[g]);
         if (run->device.accumulators) nt__buffer_free(&run->device.accumulators[g]);
     }
-    for (size_t g = 0; run->rates && g < run->layout.group_count; g++) {
-        nt__buffer_free(&run->rates[g].buffer);
-        nt__buffer_free(&run->rates[g].former);
+    if (run->rates) free_scalars(run->rates, run->layout.group_count);
+    if (run->inputs) free_scalars(run->inputs, run->input_count);
+    for (size_t g = 0; run->training && g < run->layout.group_count; g++) {
+        nt__buffer_free(&run->training[g].decayed_elements);
+        nt__buffer_free(&run->training[g].anchor_elements);
     }
-    for (size_t s = 0; run->device.states && s < groups * (size_t)run->rule.kind->state_count; s++)
-        nt__buffer_free(&run->device.states[s]);
+    for (size_t s = 0; run->device.states && s < run->state_count; s++) nt__buffer_free(&run->device.states[s]);
     for (int flag = 0; flag < 2; flag++) nt__buffer_free(&run->device.flags[flag]);
     nt__buffer_free(&run->device.outputs);
 }
@@ -124,6 +196,9 @@ static nt__buffer *bound(nt_run *run, const nt__argument *argument, const nt__ro
     case NT__ROLE_ACCUMULATOR: return &run->device.accumulators[index];
     case NT__ROLE_STATE: return &run->device.states[index];
     case NT__ROLE_RATE: return &run->rates[index].buffer;
+    case NT__ROLE_INPUT: return &run->inputs[index].buffer;
+    case NT__ROLE_DECAYED: return &run->training[index].decayed_elements;
+    case NT__ROLE_ANCHOR: return &run->training[index].anchor_elements;
     case NT__ROLE_FIRST: return &run->device.flags[first];
     case NT__ROLE_DEVICE: return &run->device_fields.slots[index].buffer;
     case NT__ROLE_BATCH: return &staged->buffers[routes->position[index]];

@@ -58,9 +58,7 @@ static nt_status trace(check *c) {
     if (s->train && !hooks->loss)
         return nt__fail(NT_INVALID, "%s: experiment '%s' has no loss hook; add .loss to NT_DEFINE", c->now->file,
                         c->now->name);
-    s->rule = nt__rule_resolve(hooks->optimizer ? hooks->optimizer(s->fields) : (nt_rule){0});
-    status = nt__rule_check(&s->rule);
-    if (status == NT_OK) status = nt__device_fields_list(s);
+    status = nt__device_fields_list(s);
     return status == NT_OK ? nt__trace_programs(s) : status;
 }
 
@@ -214,6 +212,23 @@ static void compare_rate(check *c) {
                      c->run->settings.learning_rate);
 }
 
+/* Inputs of the rules are no part of a program, so a comparison of programs does not see them. */
+static void compare_rules(check *c) {
+    const nt_run *run = c->run, *now = &c->scratch;
+    nt__text difference = {0}, old = {0}, new = {0};
+    bool same_program = run->programs.optimizer && now->programs.optimizer &&
+                        !nt__program_compare(run->programs.optimizer, now->programs.optimizer, &difference);
+    nt__text_free(&difference);
+    if (!same_program) return;
+    nt__rules_print(run, false, &old);
+    nt__rules_print(now, false, &new);
+    c->report->failed |= old.failed || new.failed;
+    if (!c->report->failed && strcmp(old.data, new.data) != 0)
+        nt__text_add(c->report, "  rule: %s -> %s\n", old.data, new.data);
+    nt__text_free(&old);
+    nt__text_free(&new);
+}
+
 /* ---- the report ------------------------------------------------------------------------------------------------- */
 
 static void add_title(const nt_run *run, const nt__text *lines, nt__text *out) {
@@ -234,6 +249,7 @@ static nt_status compare(const nt_run *run, bool training, nt__text *out) {
         compare_fields(&c);
         compare_hooks(&c);
         if (training) compare_rate(&c);
+        if (training) compare_rules(&c);
         add_title(run, &lines, out);
         if (lines.failed || out->failed) status = NT_OUT_OF_MEMORY;
     }

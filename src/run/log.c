@@ -32,12 +32,14 @@ static bool field_value(nt__arena *texts, const nt_field_info *field, const void
 /* Every field and setting. Settings come last and win over fields of the same name (S-52). */
 static nt_status log_values(nt_run *run, nt__arena *texts) {
     const nt__settings *s = &run->settings;
+    const char *rule = nt__rule_names(run, texts);
+    if (!rule) return NT_OUT_OF_MEMORY;
     const nt__log_value settings[] = {{"seed", NULL, (double)s->seed},
                                       {"accum", NULL, (double)s->accum},
                                       {"max_epochs", NULL, (double)s->max_epochs},
                                       {"gradient_clip_norm", NULL, s->gradient_clip_norm},
                                       {"learning_rate", NULL, s->learning_rate},
-                                      {"rule", nt_rule_name(run->rule), 0},
+                                      {"rule", rule, 0},
                                       {"preset", run->preset, 0}};
     size_t field_count = run->experiment->field_count, extra = sizeof settings / sizeof *settings, count = 0;
     nt__log_value *values = nt__arena_alloc(texts, field_count + extra, sizeof *values);

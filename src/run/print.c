@@ -23,7 +23,7 @@ nt_status nt__tell_setup(const nt_run *run) {
                  run->layout.row_count);
     if (run->train) {
         nt__text_add(&text, "; ");
-        nt__rule_print(&run->rule, &text);
+        nt__rules_print(run, false, &text);
         add_rate(run, &text);
         nt__text_add(&text, "; %lld batches of %lld, %lld steps an epoch", (long long)nt__split_batches(run->train),
                      (long long)run->batch_size, (long long)(nt__split_batches(run->train) / run->settings.accum));
@@ -42,7 +42,7 @@ static void add_settings(const nt_run *run, nt__text *out) {
     nt__text_add(out, "seed %lld, max_epochs %lld, accum %lld, gradient_clip_norm %g, learning_rate %g, ",
                  (long long)s->seed, (long long)s->max_epochs, (long long)s->accum, s->gradient_clip_norm,
                  s->learning_rate);
-    nt__rule_print(&run->rule, out);
+    nt__rules_print(run, false, out);
     nt__text_add(out, "; step %lld, epoch %lld", (long long)run->step, (long long)run->epoch);
 }
 

@@ -57,7 +57,7 @@ static nt_tensor accumulate(nt_tensor gradient, nt_tensor accumulator, nt_tensor
 
 static void report_unreached(const nt_run *run, const bool *reached) {
     for (size_t i = 0; i < run->layout.row_count && !run->settings.quiet; i++)
-        if (!reached[i])
+        if (!reached[i] && !run->training[run->layout.rows[i].group].frozen)
             nt__notice("%s: the loss does not depend on parameter '%s'; its gradient is zero", run->experiment->name,
                        run->layout.rows[i].path);
 }
@@ -77,18 +77,22 @@ static nt_status report_training(nt__tracing *t) {
     return status;
 }
 
-static void add_accumulators(nt__tracing *t, const nt_tensor *gradients, nt__result *results, nt__port *ports) {
+/* One for each group that is trained; returns how many. */
+static size_t add_accumulators(nt__tracing *t, const nt_tensor *gradients, nt__result *results, nt__port *ports) {
     const nt__layout *layout = &t->run->layout;
+    size_t count = 0;
     nt_tensor first = nt__input(NT__ROLE_FIRST, 0, "first", (nt__type){NT_BOOL, {0}});
     for (size_t g = 0; g < layout->group_count; g++) {
         const nt__group *group = &layout->groups[g];
+        if (t->run->training[g].frozen) continue;
         nt_tensor accumulator =
             nt__tracing_input(t, NT__ROLE_ACCUMULATOR, (int)g, "accumulator", group->name, nt__group_type(group));
         nt_tensor flat = nt__layout_gather(layout, (int)g, gradients);
         nt_tensor sum = accumulate(flat, accumulator, first, t->run->settings.accum);
-        results[g] = (nt__result){"accumulator", sum, accumulator};
-        ports[g] = (nt__port){.name = "accumulator", .purpose = NT__ACCUMULATOR};
+        results[count] = (nt__result){"accumulator", sum, accumulator};
+        ports[count++] = (nt__port){.name = "accumulator", .purpose = NT__ACCUMULATOR};
     }
+    return count;
 }
 
 static nt_status make_gradient(nt__tracing *t, bool *reached) {
@@ -108,13 +112,13 @@ static nt_status make_gradient(nt__tracing *t, bool *reached) {
     if (status != NT_OK || !results || !ports || !accum) return status == NT_OK ? NT_OUT_OF_MEMORY : status;
     results[0] = (nt__result){.name = "loss", .value = loss};
     ports[0] = (nt__port){.name = "loss", .purpose = NT__OUTPUT};
-    add_accumulators(t, gradients, results + 1, ports + 1);
+    size_t first_metric = 1 + add_accumulators(t, gradients, results + 1, ports + 1);
     for (size_t i = 0; i < metrics->result_count; i++) {
-        results[1 + groups + i] = metrics->results[i];
-        ports[1 + groups + i] = (nt__port){.name = metrics->results[i].name, .purpose = NT__OUTPUT};
+        results[first_metric + i] = metrics->results[i];
+        ports[first_metric + i] = (nt__port){.name = metrics->results[i].name, .purpose = NT__OUTPUT};
     }
-    return nt__tracing_finish(t, "gradient", results, ports, count, &(nt__part){"accum", accum}, 1,
-                              &run->programs.gradient);
+    return nt__tracing_finish(t, "gradient", results, ports, first_metric + metrics->result_count,
+                              &(nt__part){"accum", accum}, 1, &run->programs.gradient);
 }
 
 static nt_status trace_gradient(nt_run *run) {
@@ -130,55 +134,114 @@ static nt_status trace_gradient(nt_run *run) {
 
 /* ---- optimizer -------------------------------------------------------------------------------------------------- */
 
-/* The optimizer's update of one group; fills the results of its parameters and states. */
-static void update_group(nt__tracing *t, size_t g, nt_tensor gradient, nt__result *results, nt__port *ports) {
-    nt_run *run = t->run;
-    const nt__group *group = &run->layout.groups[g];
-    int state_count = run->rule.kind->state_count;
-    size_t groups = run->layout.group_count, first_state = g * (size_t)state_count;
-    nt_tensor states[NT__MAX_STATES], next[NT__MAX_STATES];
-    for (int s = 0; s < state_count; s++) {
-        const nt__state *state = &run->rule.kind->states[s];
-        states[s] = nt__tracing_input(t, NT__ROLE_STATE, (int)first_state + s, group->name, state->name,
-                                      nt__state_type(state, group));
+/* Results of the optimizer program: parameters of the trained groups, then their states. */
+typedef struct updated {
+    nt__result *results;
+    nt__port *ports;
+    size_t groups, states; /* trained groups in all, states that are there already */
+} updated;
+
+static void input_states(nt__tracing *t, size_t g, nt_tensor *states) {
+    const nt__group *group = &t->run->layout.groups[g];
+    const nt__training *training = &t->run->training[g];
+    nt__state state;
+    for (size_t s = 0; nt__rule_state(&training->rule, s, &state); s++)
+        states[s] = nt__tracing_input(t, NT__ROLE_STATE, (int)(training->first_state + s), group->name,
+                                      state.state->name, nt__state_type(&state, group));
+}
+
+static void input_scalars(nt__tracing *t, size_t g, nt_tensor *inputs) {
+    const nt__group *group = &t->run->layout.groups[g];
+    const nt__training *training = &t->run->training[g];
+    nt__named_input input;
+    for (size_t i = 0; nt__rule_input(&training->rule, i, &input); i++)
+        inputs[i] = nt__tracing_input(t, NT__ROLE_INPUT, (int)(training->first_input + i), input.name, group->name,
+                                      (nt__type){nt__arithmetic_type(group->dtype), {0}});
+}
+
+/* The step of a group, in place: x and g are set. */
+static void input_decay(nt__tracing *t, size_t g, nt_tensor *decayed, nt_tensor *anchor, nt__step *step) {
+    const nt__group *group = &t->run->layout.groups[g];
+    const nt__training *training = &t->run->training[g];
+    if (training->spared_count) {
+        *decayed = nt__tracing_input(t, NT__ROLE_DECAYED, (int)g, "decayed", group->name,
+                                     (nt__type){NT_BOOL, nt_dims(group->length)});
+        step->decayed = decayed;
     }
-    nt_tensor eta =
-        nt__tracing_input(t, NT__ROLE_RATE, (int)g, "learning_rate", group->name, (nt__type){group->dtype, {0}});
-    nt_tensor x = nt__rule_apply(&run->rule, t->parameters[g], gradient, eta, states, next);
-    results[g] = (nt__result){"parameters", x, t->parameters[g]};
-    ports[g] = (nt__port){.name = "parameters", .purpose = NT__PARAMETERS};
-    for (int s = 0; s < state_count; s++) {
-        size_t at = groups + first_state + (size_t)s;
-        results[at] = (nt__result){run->rule.kind->states[s].name, next[s], states[s]};
-        ports[at] = (nt__port){.name = run->rule.kind->states[s].name, .purpose = NT__OPTIMIZER_STATE};
+    if (training->anchor.kind != NT_ANCHOR_ZERO) {
+        *anchor = nt__tracing_input(t, NT__ROLE_ANCHOR, (int)g, "anchor", group->name, nt__group_type(group));
+        step->anchor = anchor;
     }
+}
+
+static void add_update(nt__tracing *t, size_t g, size_t place, const nt__step *step, updated *out) {
+    const nt__training *training = &t->run->training[g];
+    nt__state state;
+    nt_tensor x = nt__rule_apply(&training->rule, step);
+    out->results[place] = (nt__result){"parameters", x, t->parameters[g]};
+    out->ports[place] = (nt__port){.name = "parameters", .purpose = NT__PARAMETERS};
+    for (size_t s = 0; nt__rule_state(&training->rule, s, &state); s++) {
+        size_t at = out->groups + out->states++;
+        out->results[at] = (nt__result){state.state->name, step->next_states[s], step->states[s]};
+        out->ports[at] = (nt__port){.name = state.state->name, .purpose = NT__OPTIMIZER_STATE};
+    }
+}
+
+/* The optimizer's update of one group, the `place`-th that is trained. */
+static void update_group(nt__tracing *t, size_t g, size_t place, nt_tensor gradient, updated *out) {
+    const nt__group *group = &t->run->layout.groups[g];
+    nt_tensor states[NT__MAX_STATES], next[NT__MAX_STATES], inputs[NT__MAX_INPUTS], decayed, anchor;
+    nt__step step = {.x = t->parameters[g], .g = gradient, .inputs = inputs, .states = states, .next_states = next};
+    input_states(t, g, states);
+    step.eta = nt__tracing_input(t, NT__ROLE_RATE, (int)g, "learning_rate", group->name, (nt__type){group->dtype, {0}});
+    input_scalars(t, g, inputs);
+    input_decay(t, g, &decayed, &anchor, &step);
+    add_update(t, g, place, &step, out);
+}
+
+/* The accumulators of the trained groups, one after the other; which groups these are. */
+static size_t input_gradients(nt__tracing *t, nt_tensor *gradients, size_t *trained) {
+    const nt_run *run = t->run;
+    size_t count = 0;
+    for (size_t g = 0; g < run->layout.group_count; g++) {
+        const nt__group *group = &run->layout.groups[g];
+        if (run->training[g].frozen) continue;
+        gradients[count] =
+            nt__tracing_input(t, NT__ROLE_ACCUMULATOR, (int)g, "accumulator", group->name, nt__group_type(group));
+        trained[count++] = g;
+    }
+    return count;
+}
+
+static void clip(const nt_run *run, nt_tensor *gradients, size_t count) {
+    double threshold = run->settings.gradient_clip_norm;
+    if (!(threshold > 0)) return;
+    nt__clip_by_global_norm(gradients, count, nt__global_norm(gradients, count), threshold);
 }
 
 static nt_status trace_optimizer(nt_run *run) {
     nt__tracing t;
     nt_status status = nt__tracing_begin(&t, run);
     if (status != NT_OK) return status;
-    size_t groups = run->layout.group_count, count = groups * (1 + (size_t)run->rule.kind->state_count);
-    nt__result *results = nt__arena_alloc(&t.arena, count, sizeof *results);
-    nt__port *ports = nt__arena_alloc(&t.arena, count, sizeof *ports);
+    size_t groups = run->layout.group_count;
+    updated out = {.results = nt__arena_alloc(&t.arena, groups + run->state_count, sizeof *out.results),
+                   .ports = nt__arena_alloc(&t.arena, groups + run->state_count, sizeof *out.ports)};
     nt_tensor *gradients = nt__arena_alloc(&t.arena, groups, sizeof *gradients);
+    size_t *trained = nt__arena_alloc(&t.arena, groups, sizeof *trained);
     nt__text rule = {0};
-    nt__rule_print(&run->rule, &rule);
-    const char *clip = nt__arena_sprintf(&t.arena, "%g", run->settings.gradient_clip_norm);
-    if (!results || !ports || !gradients || rule.failed || !clip) {
+    nt__rules_print(run, true, &rule);
+    const char *threshold = nt__arena_sprintf(&t.arena, "%g", run->settings.gradient_clip_norm);
+    if (!out.results || !out.ports || !gradients || !trained || rule.failed || !threshold) {
         nt__text_free(&rule);
         nt__tracing_end(&t);
         return NT_OUT_OF_MEMORY;
     }
-    for (size_t g = 0; g < groups; g++) {
-        const nt__group *group = &run->layout.groups[g];
-        gradients[g] =
-            nt__tracing_input(&t, NT__ROLE_ACCUMULATOR, (int)g, "accumulator", group->name, nt__group_type(group));
-    }
-    nt__clip_by_global_norm(gradients, groups, run->settings.gradient_clip_norm);
-    for (size_t g = 0; g < groups; g++) update_group(&t, g, gradients[g], results, ports);
-    nt__part parts[] = {{"gradient_clip_norm", clip}, {"rule", rule.data}};
-    status = nt__tracing_finish(&t, "optimizer", results, ports, count, parts, 2, &run->programs.optimizer);
+    out.groups = input_gradients(&t, gradients, trained);
+    clip(run, gradients, out.groups);
+    for (size_t i = 0; i < out.groups; i++) update_group(&t, trained[i], i, gradients[i], &out);
+    nt__part parts[] = {{"gradient_clip_norm", threshold}, {"rule", rule.data}};
+    status = nt__tracing_finish(&t, "optimizer", out.results, out.ports, out.groups + out.states, parts, 2,
+                                &run->programs.optimizer);
     nt__text_free(&rule);
     nt__tracing_end(&t);
     return status;
@@ -304,6 +367,7 @@ nt_status nt__trace_programs(nt_run *run) {
     run->model = nt__model_new(NT__ROLE_LEAF);
     nt_status status = run->model ? trace_model(run) : NT_OUT_OF_MEMORY;
     if (status == NT_OK) nt__batch_name_field(run);
+    if (status == NT_OK && run->train) status = nt__groups_resolve(run);
     if (status == NT_OK && run->train) status = trace_gradient(run);
     if (status == NT_OK && run->train) status = trace_optimizer(run);
     if (status == NT_OK) status = trace_forward(run);

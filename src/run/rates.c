@@ -1,4 +1,4 @@
-/* The learning rate of each group: its ratio to the base rate, its value on the device.
+/* The scalars of the groups' rules on the device: the learning rate, with its ratio to the base rate, and other inputs.
  * Not here: when it gets another value (schedules.c).
  */
 #include <math.h>
@@ -6,25 +6,25 @@
 #include "run/run_internal.h"
 
 /* A rate that is finite as a double may be 0 or infinite in the parameters' type. A 0 that was asked for is right. */
-static nt_status rate_element(const nt__group *group, double rate, uint64_t *element) {
+static nt_status rate_element(const nt_run *run, const nt__rate *rate, double number, uint64_t *element) {
     *element = 0;
-    nt__element_set(group->dtype, element, rate);
-    double value = nt__element_get(group->dtype, element);
-    if (isfinite(value) && (value != 0 || rate == 0)) return NT_OK;
-    return nt__fail(NT_INVALID, "learning_rate %g is %g in %s, the type of the parameters of group '%s'; give another",
-                    nt__plain_nan(rate), nt__plain_nan(value), nt_dtype_name(group->dtype), group->name);
+    nt__element_set(rate->dtype, element, number);
+    double value = nt__element_get(rate->dtype, element);
+    if (isfinite(value) && (value != 0 || number == 0)) return NT_OK;
+    return nt__fail(NT_INVALID,
+                    "%s %g is %g in %s, the type that the parameters of group '%s' are updated in; give another",
+                    rate->scalar, nt__plain_nan(number), nt__plain_nan(value), nt_dtype_name(rate->dtype),
+                    run->layout.groups[rate->group].name);
 }
 
-nt_status nt__rate_write(nt_run *run, size_t g, double base) {
-    const nt__group *group = &run->layout.groups[g];
-    nt__rate *rate = &run->rates[g];
+nt_status nt__rate_write(nt_run *run, nt__rate *rate, double base) {
     double value = base * rate->ratio;
     uint64_t element;
-    nt_status status = rate_element(group, value, &element);
+    nt_status status = rate_element(run, rate, value, &element);
     if (status != NT_OK) return status;
     rate->value = value;
     if (rate->buffer.state == NT__BUFFER_ALIVE && rate->element == element) return NT_OK;
-    nt__type scalar = {group->dtype, {0}};
+    nt__type scalar = {rate->dtype, {0}};
     status = nt__slot_write(run, NT__RATE, rate->name, scalar, &element, &rate->buffer, &rate->former);
     if (status == NT_OK) rate->element = element;
     return status;
@@ -34,9 +34,10 @@ static nt_status find_ratio(nt_run *run, size_t g) {
     const nt__group *group = &run->layout.groups[g];
     const nt_hooks *hooks = &run->experiment->hooks;
     double ratio = hooks->rate_ratio ? hooks->rate_ratio(run->fields, group->name) : 1;
-    run->rates[g].ratio = ratio;
-    run->rates[g].name = nt__arena_sprintf(&run->arena, "learning_rate.%s", group->name);
-    if (!run->rates[g].name) return NT_OUT_OF_MEMORY;
+    const char *name = nt__arena_sprintf(&run->arena, "learning_rate.%s", group->name);
+    if (!name) return NT_OUT_OF_MEMORY;
+    run->rates[g] =
+        (nt__rate){.group = g, .dtype = group->dtype, .ratio = ratio, .scalar = "learning_rate", .name = name};
     if (ratio >= 0 && isfinite(ratio)) return NT_OK;
     return nt__fail(NT_INVALID,
                     "the rate_ratio hook gave %g for group '%s'; give what the base rate is multiplied by: 1 for the "
@@ -44,9 +45,31 @@ static nt_status find_ratio(nt_run *run, size_t g) {
                     nt__plain_nan(ratio), group->name);
 }
 
+/* The other inputs of a group's rule, with the values that the rule was made with. */
+static nt_status list_inputs(nt_run *run, size_t g) {
+    const nt__group *group = &run->layout.groups[g];
+    nt__rate *inputs = run->inputs + run->training[g].first_input;
+    nt__named_input input;
+    for (size_t i = 0; nt__rule_input(&run->training[g].rule, i, &input); i++) {
+        const char *name = nt__arena_sprintf(&run->arena, "%s.%s", input.name, group->name);
+        if (!name) return NT_OUT_OF_MEMORY;
+        inputs[i] = (nt__rate){.group = g,
+                               .dtype = nt__arithmetic_type(group->dtype),
+                               .ratio = 1,
+                               .value = input.value,
+                               .scalar = input.name,
+                               .name = name};
+    }
+    return NT_OK;
+}
+
 nt_status nt__rates_list(nt_run *run) {
     run->rates = nt__arena_alloc(&run->arena, run->layout.group_count, sizeof *run->rates);
-    nt_status status = run->rates ? NT_OK : NT_OUT_OF_MEMORY;
-    for (size_t g = 0; status == NT_OK && g < run->layout.group_count; g++) status = find_ratio(run, g);
+    run->inputs = nt__arena_alloc(&run->arena, run->input_count + 1, sizeof *run->inputs);
+    nt_status status = run->rates && run->inputs ? NT_OK : NT_OUT_OF_MEMORY;
+    for (size_t g = 0; status == NT_OK && g < run->layout.group_count; g++) {
+        status = find_ratio(run, g);
+        if (status == NT_OK) status = list_inputs(run, g);
+    }
     return status;
 }

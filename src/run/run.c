@@ -120,7 +120,8 @@ nt_status nt_run_new(const nt_experiment *experiment, const void *fields, const 
 void nt__lay_out_undo(nt_run *run) {
     nt__device_free(run);
     run->device.parameters = run->device.accumulators = run->device.states = NULL;
-    run->rates = NULL;
+    run->rates = run->inputs = NULL;
+    run->training = NULL;
     nt__programs_free(run);
     run->batch = (nt_batch){0};
     run->batch_fields = NULL;

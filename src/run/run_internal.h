@@ -15,8 +15,11 @@ typedef enum nt__role {
     NT__ROLE_LEAF,        /* in the first trace only, before the layout is known */
     NT__ROLE_PARAMETERS,  /* index: group */
     NT__ROLE_ACCUMULATOR, /* group */
-    NT__ROLE_STATE,       /* group * states of the rule + state */
+    NT__ROLE_STATE,       /* state, those of the first group first */
     NT__ROLE_RATE,        /* group */
+    NT__ROLE_INPUT,       /* another scalar of a rule, those of the first group first */
+    NT__ROLE_DECAYED,     /* group: which elements decay */
+    NT__ROLE_ANCHOR,      /* group: what they decay to */
     NT__ROLE_FIRST,       /* is this the first micro-batch of a step? */
     NT__ROLE_DEVICE,      /* slot of the Device fields */
     NT__ROLE_BATCH,       /* field of the batch */
@@ -104,21 +107,36 @@ typedef struct nt__device_slot {
 typedef struct nt__binding {
     const char *name; /* as it was given */
     nt_schedule schedule;
-    int field;    /* a Device field, by its place in the list of fields; -1: a rate */
-    int group;    /* of a rate; -1: of all groups */
-    double value; /* of the newest step */
-    bool held;    /* its function has no value past the horizon: it keeps the last one */
+    int field;          /* a Device field, by its place in the list of fields; -1: a scalar of the optimizer */
+    int group;          /* of a scalar; -1: of all groups */
+    const char *scalar; /* its name: learning_rate, or that of a rule's input */
+    double value;       /* of the newest step */
+    bool held;          /* its function has no value past the horizon: it keeps the last one */
 } nt__binding;
 
-/* The rate of a group on the device. */
+/* A scalar of a group's rule on the device: the rate, or another input. */
 typedef struct nt__rate {
-    const nt__binding *binding; /* NULL: the base rate at all steps */
-    double ratio;               /* to the base rate */
-    double value;               /* the rate */
-    uint64_t element;           /* the bits of it that are on the device, in the group's type */
-    const char *name;
+    const nt__binding *binding; /* NULL: the same value at all steps */
+    size_t group;
+    nt_dtype dtype;
+    double ratio; /* what the value given is multiplied by: of a rate to the base rate, else 1 */
+    double value;
+    uint64_t element; /* the bits of it that are on the device */
+    const char *scalar, *name;
     nt__buffer buffer, former;
 } nt__rate;
+
+/* How a group is trained. */
+typedef struct nt__training {
+    nt_rule rule; /* with the decay that the weight_decay hook puts behind it */
+    bool frozen;  /* no gradient, no update, no state */
+    size_t first_state, first_input;
+    bool decays;                      /* the rule ends in Decay; what follows is only set then */
+    bool *spared;                     /* one for each row of the layout: what the decay leaves alone */
+    size_t array_count, spared_count; /* of the group */
+    nt_anchor anchor;
+    nt__buffer decayed_elements, anchor_elements; /* alive where the program has them */
+} nt__training;
 
 /* The transfers of one step: each kind once, with how often it came. */
 typedef struct nt__tally_row {
@@ -163,10 +181,10 @@ typedef struct nt__device_fields {
 /* What else lives on the device, and what a launch is called with. */
 typedef struct nt__device {
     nt__buffer *parameters, *accumulators; /* one a group */
-    nt__buffer *states;                    /* groups * states of the rule */
-    nt__buffer flags[2];                   /* false, true */
-    nt__buffer outputs;                    /* of forward, for as long as a batch is worked on */
-    nt__buffer **bound;                    /* the arguments of the launch under way */
+    nt__buffer *states;
+    nt__buffer flags[2]; /* false, true */
+    nt__buffer outputs;  /* of forward, for as long as a batch is worked on */
+    nt__buffer **bound;  /* the arguments of the launch under way */
 } nt__device;
 
 struct nt_run {
@@ -180,8 +198,9 @@ struct nt_run {
     bool *derived;  /* one a field: did derive change it? */
     const char *preset;
     nt__settings settings;
-    double hook_rate; /* what the learning_rate hook said, also where an option took its place */
-    nt_rule rule;
+    double hook_rate;       /* what the learning_rate hook said, also where an option took its place */
+    nt__training *training; /* one a group; in a handle for evaluation NULL */
+    size_t state_count, input_count;
     nt_event_function on_event;
     void *event_context;
 
@@ -210,6 +229,7 @@ struct nt_run {
 
     /* What changes from step to step. */
     nt__rate *rates;       /* one a group; in a handle for evaluation none */
+    nt__rate *inputs;      /* of the rules, those of the first group first */
     nt__binding *bindings; /* of the schedules */
     size_t binding_count;
     bool schedules_from_option; /* else from the hook */
@@ -288,8 +308,15 @@ nt_status nt__slot_write(nt_run *run, nt__purpose purpose, const char *name, nt_
 
 /* rates.c: the rates without buffers: names, and ratios from the hook. */
 nt_status nt__rates_list(nt_run *run);
-/* Gives a group the base rate `base`, times its ratio; uploaded when its bits moved. */
-nt_status nt__rate_write(nt_run *run, size_t group, double base);
+/* Gives a scalar the value, times its ratio; uploaded when its bits moved. */
+nt_status nt__rate_write(nt_run *run, nt__rate *rate, double value);
+
+/* groups.c: rules, decay and anchors of all groups, from the hooks. */
+nt_status nt__groups_resolve(nt_run *run);
+/* Their rules, in one text where all are the same. `constants`: what is part of the program. */
+void nt__rules_print(const nt_run *run, bool constants, nt__text *out);
+/* "RAdam", or "default: Adam; body: Frozen" where they differ. NULL when memory is short. */
+const char *nt__rule_names(const nt_run *run, nt__arena *arena);
 
 /* schedules.c: what changes from step to step. */
 nt_status nt__schedules_bind(nt_run *run, const nt_named_schedule *option); /* option NULL: the hook's */

@@ -23,17 +23,28 @@ static int find_device(const nt_run *run, const char *name) {
     return field && can_be_scheduled(field) ? (int)(field - run->experiment->fields) : -1;
 }
 
-static bool is_scalar(const char *name) {
-    for (size_t i = 0; nt__rule_scalar(i); i++)
-        if (strcmp(nt__rule_scalar(i), name) == 0) return true;
+enum { ALL_GROUPS = -1 };
+
+static bool concerns(int group, size_t g) {
+    return group == ALL_GROUPS || group == (int)g;
+}
+
+/* The rate, or an input of the rule of the group, of some group. */
+static bool is_scalar(const nt_run *run, int group, const char *name) {
+    for (size_t g = 0; g < run->layout.group_count; g++)
+        if (concerns(group, g) && !run->training[g].frozen && strcmp(name, "learning_rate") == 0) return true;
+    for (size_t i = 0; i < run->input_count; i++)
+        if (concerns(group, run->inputs[i].group) && strcmp(run->inputs[i].scalar, name) == 0) return true;
     return false;
 }
 
-static bool is_rule_constant(const nt_run *run, const char *name) {
-    const char *const *constants = run->rule.kind->constants;
-    for (int i = 0; i < NT_RULE_MAX_CONSTANTS && constants[i]; i++)
-        if (strcmp(constants[i], name) == 0) return true;
-    return false;
+/* The rule of which it is a number that cannot change from step to step; else NULL. */
+static const char *constant_of(const nt_run *run, int group, const char *name) {
+    bool is_input = false;
+    for (size_t g = 0; g < run->layout.group_count; g++)
+        if (concerns(group, g) && nt__rule_has_number(&run->training[g].rule, name, &is_input) && !is_input)
+            return nt__rule_owner(&run->training[g].rule, name);
+    return NULL;
 }
 
 static int find_group(const nt_run *run, const char *name, size_t length) {
@@ -53,9 +64,22 @@ static void add_device_fields(const nt_run *run, nt__text *out) {
     nt__text_add(out, "%s", found ? "" : "none");
 }
 
-static void add_scalars(nt__text *out) {
-    nt__text_add(out, "scalars of the optimizer: ");
-    for (size_t i = 0; nt__rule_scalar(i); i++) nt__text_add(out, "%s%s", i ? ", " : "", nt__rule_scalar(i));
+static bool is_listed_before(const nt_run *run, int group, size_t input) {
+    for (size_t i = 0; i < input; i++)
+        if (concerns(group, run->inputs[i].group) && strcmp(run->inputs[i].scalar, run->inputs[input].scalar) == 0)
+            return true;
+    return false;
+}
+
+static void add_scalars(const nt_run *run, int group, nt__text *out) {
+    if (group == ALL_GROUPS)
+        nt__text_add(out, "scalars of the optimizer: ");
+    else
+        nt__text_add(out, "scalars of group '%s': ", run->layout.groups[group].name);
+    nt__text_add(out, "%s", is_scalar(run, group, "learning_rate") ? "learning_rate" : "none, it is frozen");
+    for (size_t i = 0; i < run->input_count; i++)
+        if (concerns(group, run->inputs[i].group) && !is_listed_before(run, group, i))
+            nt__text_add(out, ", %s", run->inputs[i].scalar);
 }
 
 static void add_groups(const nt_run *run, nt__text *out) {
@@ -65,7 +89,7 @@ static void add_groups(const nt_run *run, nt__text *out) {
 }
 
 /* A field that is there but not as a Device field, or a number of the rule that is part of the program. */
-static bool add_near_miss(const nt_run *run, const char *name, nt__text *out) {
+static bool add_near_miss(const nt_run *run, int group, const char *name, nt__text *out) {
     const nt_field_info *field = nt__field_find(run->experiment, name);
     if (field && field->marker != NT_DEVICE) {
         nt__text_add(out, "field %s is %s, and only a Device field can change from step to step: mark it DEVICE", name,
@@ -77,10 +101,10 @@ static bool add_near_miss(const nt_run *run, const char *name, nt__text *out) {
                      nt__field_type_text(field));
         return true;
     }
-    if (!is_rule_constant(run, name)) return false;
-    nt__text_add(out, "%s of rule %s is a constant of the program and cannot be scheduled; ", name,
-                 run->rule.kind->name);
-    add_scalars(out);
+    const char *rule = constant_of(run, group, name);
+    if (!rule) return false;
+    nt__text_add(out, "%s of rule %s is a constant of the program and cannot be scheduled; ", name, rule);
+    add_scalars(run, group, out);
     return true;
 }
 
@@ -95,19 +119,20 @@ static nt_status bind_device(const nt_run *run, const char *name, nt__binding *o
     nt__text text = {0};
     out->field = find_device(run, name);
     if (out->field >= 0) return NT_OK;
-    if (!add_near_miss(run, name, &text)) {
+    if (!add_near_miss(run, ALL_GROUPS, name, &text)) {
         nt__text_add(&text, "there is no Device field '%s'; ", name);
         add_device_fields(run, &text);
     }
     return refuse(&text);
 }
 
-static nt_status check_scalar(const nt_run *run, const char *name) {
+static nt_status bind_scalar(const nt_run *run, const char *name, nt__binding *out) {
     nt__text text = {0};
-    if (is_scalar(name)) return NT_OK;
-    if (!is_rule_constant(run, name) || !add_near_miss(run, name, &text)) {
+    out->scalar = name;
+    if (is_scalar(run, out->group, name)) return NT_OK;
+    if (!constant_of(run, out->group, name) || !add_near_miss(run, out->group, name, &text)) {
         nt__text_add(&text, "the optimizer has no scalar '%s'; ", name);
-        add_scalars(&text);
+        add_scalars(run, out->group, &text);
     }
     return refuse(&text);
 }
@@ -118,27 +143,29 @@ static nt_status bind_path(const nt_run *run, const char *path, nt__binding *out
     size_t length = (size_t)(dot - path);
     nt__text text = {0};
     out->group = find_group(run, path, length);
-    if (out->group >= 0) return check_scalar(run, dot + 1);
+    if (out->group >= 0) return bind_scalar(run, dot + 1, out);
     nt__text_add(&text, "there is no parameter group '%.*s'; ", (int)length, path);
     add_groups(run, &text);
-    nt__text_add(&text, ". A path has one level: opt.GROUP.%s", is_scalar(dot + 1) ? dot + 1 : nt__rule_scalar(0));
+    nt__text_add(&text, ". A path has one level: opt.GROUP.%s",
+                 is_scalar(run, ALL_GROUPS, dot + 1) ? dot + 1 : "learning_rate");
     return refuse(&text);
 }
 
 static void add_nothing_matches(const nt_run *run, const char *name, nt__text *out) {
     const char *dot = strrchr(name, '.');
-    if (add_near_miss(run, name, out)) return;
+    if (add_near_miss(run, ALL_GROUPS, name, out)) return;
     nt__text_add(out, "it is the name of nothing that can be scheduled; ");
     add_device_fields(run, out);
     nt__text_add(out, "; ");
-    add_scalars(out);
+    add_scalars(run, ALL_GROUPS, out);
     nt__text_add(out, " (the rate is learning_rate, not lr or eta)");
     if (dot && find_group(run, name, (size_t)(dot - name)) >= 0) nt__text_add(out, ". Did you mean opt.%s?", name);
 }
 
 static nt_status bind_bare(const nt_run *run, const char *name, nt__binding *out) {
     nt__text text = {0};
-    bool scalar = is_scalar(name);
+    bool scalar = is_scalar(run, ALL_GROUPS, name);
+    out->scalar = name;
     out->field = find_device(run, name);
     if (scalar != (out->field >= 0)) return NT_OK;
     if (scalar)
@@ -151,7 +178,8 @@ static nt_status bind_bare(const nt_run *run, const char *name, nt__binding *out
 
 static nt_status bind_name(const nt_run *run, nt__binding *out) {
     const char *name = out->name;
-    out->field = out->group = -1;
+    out->field = -1;
+    out->group = ALL_GROUPS;
     if (!*name) return nt__fail(NT_INVALID, "it has no name: write that of a Device field, or learning_rate");
     if (strcmp(name, "device") == 0 || strcmp(name, "opt") == 0)
         return nt__fail(NT_INVALID,
@@ -160,7 +188,7 @@ static nt_status bind_name(const nt_run *run, nt__binding *out) {
                         name, name);
     if (strncmp(name, "device.", 7) == 0) return bind_device(run, name + 7, out);
     if (strncmp(name, "opt.", 4) != 0) return bind_bare(run, name, out);
-    return strchr(name + 4, '.') ? bind_path(run, name + 4, out) : check_scalar(run, name + 4);
+    return strchr(name + 4, '.') ? bind_path(run, name + 4, out) : bind_scalar(run, name + 4, out);
 }
 
 /* ---- binding ---------------------------------------------------------------------------------------------------- */
@@ -168,6 +196,7 @@ static nt_status bind_name(const nt_run *run, nt__binding *out) {
 static nt_status check_unique(const nt_run *run, const nt__binding *binding) {
     for (const nt__binding *b = run->bindings; b < binding; b++) {
         if (b->field != binding->field || b->group != binding->group) continue;
+        if (b->field < 0 && strcmp(b->scalar, binding->scalar) != 0) continue;
         return nt__fail(NT_INVALID, "schedule '%s' sets the same value: leave one of them out", b->name);
     }
     return NT_OK;
@@ -186,12 +215,34 @@ static nt_status bind(nt_run *run, const nt_named_schedule *named) {
 }
 
 /* A group's own schedule comes before that of all groups (S11). */
-static void bind_rates(nt_run *run) {
-    for (size_t i = 0; i < run->binding_count; i++) {
-        const nt__binding *b = &run->bindings[i];
-        for (size_t g = 0; b->field < 0 && g < run->layout.group_count; g++)
-            if (b->group == (int)g || (b->group < 0 && !run->rates[g].binding)) run->rates[g].binding = b;
+static void bind_scalars(const nt_run *run, nt__rate *scalars, size_t count) {
+    for (size_t b = 0; b < run->binding_count; b++) {
+        const nt__binding *binding = &run->bindings[b];
+        if (binding->field >= 0) continue;
+        for (size_t i = 0; i < count; i++) {
+            nt__rate *scalar = &scalars[i];
+            bool own = binding->group == (int)scalar->group;
+            if (strcmp(binding->scalar, scalar->scalar) != 0 || run->training[scalar->group].frozen) continue;
+            if (own || (binding->group == ALL_GROUPS && !scalar->binding)) scalar->binding = binding;
+        }
     }
+}
+
+/* One schedule for several groups replaces what each of them was given; when that differs it is not meant (S13). Rates
+ * keep their ratios. */
+static nt_status check_replaced(const nt_run *run) {
+    for (size_t i = 0; i < run->input_count; i++)
+        for (size_t j = 0; j < i; j++) {
+            const nt__rate *a = &run->inputs[j], *b = &run->inputs[i];
+            if (!a->binding || a->binding != b->binding || a->value == b->value) continue;
+            return nt__fail(
+                NT_INVALID,
+                "schedule '%s' of %s would replace %s %g of group '%s' and %g of group '%s': give each group "
+                "a schedule of its own, opt.%s.%s",
+                a->binding->name, source_of(run), a->scalar, a->value, run->layout.groups[a->group].name, b->value,
+                run->layout.groups[b->group].name, run->layout.groups[a->group].name, a->scalar);
+        }
+    return NT_OK;
 }
 
 static nt_status bind_all(nt_run *run, const nt_named_schedule *items, size_t count) {
@@ -199,8 +250,10 @@ static nt_status bind_all(nt_run *run, const nt_named_schedule *items, size_t co
     run->bindings = nt__arena_alloc(&run->arena, count + 1, sizeof *run->bindings);
     if (!run->bindings) return NT_OUT_OF_MEMORY;
     for (size_t i = 0; status == NT_OK && i < count; i++) status = bind(run, &items[i]);
-    bind_rates(run);
-    return status;
+    if (status != NT_OK) return status;
+    bind_scalars(run, run->rates, run->layout.group_count);
+    bind_scalars(run, run->inputs, run->input_count);
+    return check_replaced(run);
 }
 
 static size_t count_named(const nt_named_schedule *items) {
@@ -265,6 +318,13 @@ static nt_status apply_to_field(nt_run *run, const nt__binding *binding) {
     return status == NT_OK ? NT_OK : nt__fail_in(status, "schedule '%s' of %s", binding->name, source_of(run));
 }
 
+static nt_status apply_to_scalars(nt_run *run, nt__rate *scalars, size_t count) {
+    nt_status status = NT_OK;
+    for (size_t i = 0; status == NT_OK && i < count; i++)
+        if (scalars[i].binding) status = nt__rate_write(run, &scalars[i], scalars[i].binding->value);
+    return status;
+}
+
 /* S3: once a step, for the step to come; a function is called once, however many groups there are. */
 nt_status nt__schedules_apply(nt_run *run) {
     nt_status status = NT_OK;
@@ -272,7 +332,7 @@ nt_status nt__schedules_apply(nt_run *run) {
         status = find_value(run, &run->bindings[i], run->step + 1);
         if (status == NT_OK && run->bindings[i].field >= 0) status = apply_to_field(run, &run->bindings[i]);
     }
-    for (size_t g = 0; status == NT_OK && run->binding_count && g < run->layout.group_count; g++)
-        if (run->rates[g].binding) status = nt__rate_write(run, g, run->rates[g].binding->value);
-    return status;
+    if (status != NT_OK || !run->binding_count) return status;
+    status = apply_to_scalars(run, run->rates, run->layout.group_count);
+    return status == NT_OK ? apply_to_scalars(run, run->inputs, run->input_count) : status;
 }

@@ -83,7 +83,6 @@ double nt__learning_rate_of(const nt_experiment *experiment, const void *fields)
 }
 
 nt_status nt__settings_resolve(nt_run *run, const nt_run_options *options) {
-    const nt_hooks *hooks = &run->experiment->hooks;
     nt__settings *s = &run->settings;
     nt_status status = NT_OK;
     s->run_dir = folder(run, options->run_dir);
@@ -100,9 +99,7 @@ nt_status nt__settings_resolve(nt_run *run, const nt_run_options *options) {
     s->quiet = options->quiet;
     s->trace_transfers = options->trace_transfers;
     s->no_disk_cache = options->no_disk_cache;
-    run->rule = nt__rule_resolve(hooks->optimizer ? hooks->optimizer(run->fields) : (nt_rule){0});
     if (!s->run_dir) return NT_OUT_OF_MEMORY;
     if (status == NT_OK) status = batch(run, options->batch);
-    if (status == NT_OK) status = check(s);
-    return status == NT_OK && !s->evaluate_only ? nt__rule_check(&run->rule) : status;
+    return status == NT_OK ? check(s) : status;
 }

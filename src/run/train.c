@@ -21,6 +21,7 @@ typedef struct loop {
     nt__buffer **gradient_results, **optimizer_results;
     pending slots[2];
     int newest;
+    size_t first_metric;  /* among the results of the gradient program */
     int64_t seen, losses; /* micro-batches of the epoch: launched, read */
     double loss_sum, started;
     double first_batch; /* nt__seconds when the epoch's first micro-batch was there */
@@ -108,7 +109,7 @@ static nt_status micro_batch(loop *l, nt__staged *staged) {
     now->closes = position == run->settings.accum - 1;
     l->gradient_results[0] = &now->loss;
     for (size_t i = 0; i < run->programs.train_metrics.result_count; i++)
-        l->gradient_results[1 + run->layout.group_count + i] = &now->metrics[i];
+        l->gradient_results[l->first_metric + i] = &now->metrics[i];
     nt__transfers_at(run, now->step + 1);
     nt__transfers_take(run, staged);
     nt_status status = position == 0 ? nt__schedules_apply(run) : NT_OK;
@@ -227,7 +228,7 @@ static nt_status epoch(loop *l) {
 /* The slots that results are written to: those of the arguments whose memory they take. */
 static nt_status bind_results(loop *l, nt__arena *arena) {
     nt_run *run = l->run;
-    size_t groups = run->layout.group_count, states = groups * (size_t)run->rule.kind->state_count;
+    size_t groups = run->layout.group_count, states = run->state_count;
     size_t metrics = run->programs.train_metrics.result_count;
     l->gradient_results = nt__arena_alloc(arena, 1 + groups + metrics, sizeof *l->gradient_results);
     l->optimizer_results = nt__arena_alloc(arena, groups + states, sizeof *l->optimizer_results);
@@ -236,11 +237,14 @@ static nt_status bind_results(loop *l, nt__arena *arena) {
         if (!l->slots[i].metrics) return NT_OUT_OF_MEMORY;
     }
     if (!l->gradient_results || !l->optimizer_results) return NT_OUT_OF_MEMORY;
+    size_t trained = 0;
     for (size_t g = 0; g < groups; g++) {
-        l->gradient_results[1 + g] = &run->device.accumulators[g];
-        l->optimizer_results[g] = &run->device.parameters[g];
+        if (run->training[g].frozen) continue;
+        l->gradient_results[1 + trained] = &run->device.accumulators[g];
+        l->optimizer_results[trained++] = &run->device.parameters[g];
     }
-    for (size_t s = 0; s < states; s++) l->optimizer_results[groups + s] = &run->device.states[s];
+    for (size_t s = 0; s < states; s++) l->optimizer_results[trained + s] = &run->device.states[s];
+    l->first_metric = 1 + trained;
     return NT_OK;
 }
 

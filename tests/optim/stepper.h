@@ -14,11 +14,22 @@
 enum { STEPPER_GROUPS = 2 };
 
 /* The arrays of a group. CLIPPED is what the rule saw as its gradient. */
-enum { PARAMETERS, GRADIENT, RATE, CLIPPED, STATE, GROUP_ARRAYS = STATE + NT__MAX_STATES };
+enum {
+    PARAMETERS,
+    GRADIENT,
+    RATE,
+    CLIPPED,
+    DECAYED,
+    ANCHOR,
+    INPUT,
+    STATE = INPUT + NT__MAX_INPUTS,
+    GROUP_ARRAYS = STATE + NT__MAX_STATES
+};
 
 typedef struct stepper {
     size_t group_count;
     nt_rule rules[STEPPER_GROUPS];
+    bool spares, anchored; /* the decays have a mask, an anchor */
     nt__group groups[STEPPER_GROUPS];
     nt_array *arrays[STEPPER_GROUPS * GROUP_ARRAYS]; /* an input's index is its array's number */
     nt__result results[STEPPER_GROUPS * GROUP_ARRAYS];
@@ -43,21 +54,28 @@ static inline void stepper_result(stepper *s, size_t group, int what, nt_tensor 
     s->results[s->result_count++] = (nt__result){"result", value, {0}};
 }
 
+/* An array that starts as the parameters is set when the test sets them. */
 static inline void stepper_update(stepper *s, size_t group, nt_tensor gradient) {
     const nt_rule *rule = &s->rules[group];
-    assert_non_null(rule->kind);
-    nt_tensor states[NT__MAX_STATES], next[NT__MAX_STATES];
+    nt_tensor states[NT__MAX_STATES], next[NT__MAX_STATES], inputs[NT__MAX_INPUTS], decayed, anchor;
     nt__type type = nt__group_type(&s->groups[group]);
-    nt_tensor x = stepper_input(s, group, PARAMETERS, type, 0);
-    nt_tensor eta = stepper_input(s, group, RATE, (nt__type){type.dtype, {0}}, 0);
-    for (int i = 0; rule->kind && i < rule->kind->state_count; i++) {
-        const nt__state *state = &rule->kind->states[i];
+    nt__step step = {.g = gradient, .inputs = inputs, .states = states, .next_states = next};
+    nt__state state;
+    nt__named_input input;
+    step.x = stepper_input(s, group, PARAMETERS, type, 0);
+    step.eta = stepper_input(s, group, RATE, (nt__type){type.dtype, {0}}, 0);
+    for (int i = 0; nt__rule_input(rule, (size_t)i, &input); i++)
+        inputs[i] = stepper_input(s, group, INPUT + i, (nt__type){nt__arithmetic_type(type.dtype), {0}}, input.value);
+    for (int i = 0; nt__rule_state(rule, (size_t)i, &state); i++)
         states[i] =
-            stepper_input(s, group, STATE + i, nt__state_type(state, &s->groups[group]), nt__state_start(state, rule));
-    }
-    stepper_result(s, group, PARAMETERS, nt__rule_apply(rule, x, gradient, eta, states, next));
+            stepper_input(s, group, STATE + i, nt__state_type(&state, &s->groups[group]), nt__state_start(&state));
+    if (s->spares) decayed = stepper_input(s, group, DECAYED, (nt__type){NT_BOOL, type.shape}, 1);
+    if (s->anchored) anchor = stepper_input(s, group, ANCHOR, type, 0);
+    step.decayed = s->spares ? &decayed : NULL;
+    step.anchor = s->anchored ? &anchor : NULL;
+    stepper_result(s, group, PARAMETERS, nt__rule_apply(rule, &step));
     stepper_result(s, group, CLIPPED, gradient);
-    for (int i = 0; rule->kind && i < rule->kind->state_count; i++) stepper_result(s, group, STATE + i, next[i]);
+    for (int i = 0; nt__rule_state(rule, (size_t)i, &state); i++) stepper_result(s, group, STATE + i, next[i]);
 }
 
 /* The groups and rules of `s` are set. What is traced is the optimizer program of a run. */
@@ -65,7 +83,7 @@ static inline void stepper_trace(stepper *s, double clip) {
     nt_tensor gradients[STEPPER_GROUPS];
     for (size_t g = 0; g < s->group_count; g++)
         gradients[g] = stepper_input(s, g, GRADIENT, nt__group_type(&s->groups[g]), 0);
-    nt__clip_by_global_norm(gradients, s->group_count, clip);
+    if (clip > 0) nt__clip_by_global_norm(gradients, s->group_count, nt__global_norm(gradients, s->group_count), clip);
     for (size_t g = 0; g < s->group_count; g++) stepper_update(s, g, gradients[g]);
     assert_ok(nt__trace_status(nt__trace_current()));
 }

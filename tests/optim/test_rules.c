@@ -28,14 +28,69 @@ static const json_t *find_case(const json_t *document, const char *name) {
     return NULL;
 }
 
-static nt_rule rule_of(const char *name, const json_t *settings) {
-    nt_adam_options options = {.beta1 = json_number_value(json_array_get(json_object_get(settings, "beta"), 0)),
-                               .beta2 = json_number_value(json_array_get(json_object_get(settings, "beta"), 1)),
-                               .epsilon = json_number_value(json_object_get(settings, "epsilon"))};
+static double setting(const json_t *settings, const char *key) {
+    return json_number_value(json_object_get(settings, key));
+}
+
+static double beta(const json_t *settings, size_t index) {
+    return json_number_value(json_array_get(json_object_get(settings, "beta"), index));
+}
+
+static nt_adam_options adam_options(const json_t *s) {
+    return (nt_adam_options){.beta1 = beta(s, 0), .beta2 = beta(s, 1), .epsilon = setting(s, "epsilon")};
+}
+
+/* Decay multiplies by the rate itself; the file's lambda is that product. */
+static nt_rule decay_of(const json_t *s, double eta) {
+    return nt_decay(setting(s, "lambda") / eta);
+}
+
+static nt_rule rule_of(const char *name, const json_t *s, double eta) {
+    nt_adam_options as_adam = adam_options(s);
+    double decay = setting(s, "lambda");
     if (strcmp(name, "Descent") == 0) return nt_sgd();
-    if (strcmp(name, "Adam") == 0) return nt_adam_with(options);
-    if (strcmp(name, "RAdam") != 0) fail_msg("no rule '%s'", name);
-    return nt_radam_with(options);
+    if (strcmp(name, "Momentum") == 0) return nt_momentum(.rho = setting(s, "rho"));
+    if (strcmp(name, "Nesterov") == 0) return nt_nesterov(.rho = setting(s, "rho"));
+    if (strcmp(name, "Adam") == 0) return nt_adam_with(as_adam);
+    if (strcmp(name, "RAdam") == 0) return nt_radam_with(as_adam);
+    if (strcmp(name, "NAdam") == 0) return nt_nadam_with(as_adam);
+    if (strcmp(name, "Adamax") == 0) return nt_adamax_with(as_adam);
+    if (strcmp(name, "AMSGrad") == 0) return nt_amsgrad_with(as_adam);
+    if (strcmp(name, "AdamW") == 0)
+        return nt_adamw(.beta1 = as_adam.beta1, .beta2 = as_adam.beta2, .epsilon = as_adam.epsilon,
+                        .weight_decay = decay, .uncoupled = json_is_false(json_object_get(s, "couple")));
+    if (strcmp(name, "Lion") == 0)
+        return nt_lion(.beta1 = as_adam.beta1, .beta2 = as_adam.beta2, .weight_decay = decay);
+    if (strcmp(name, "RMSprop") == 0)
+        return nt_rmsprop(.alpha = setting(s, "alpha"), .epsilon = as_adam.epsilon, .momentum = setting(s, "momentum"),
+                          .centered = json_is_true(json_object_get(s, "centered")));
+    if (strcmp(name, "Adagrad") == 0)
+        return nt_adagrad(.epsilon = as_adam.epsilon, .initial_accumulator = setting(s, "initial_accumulator"));
+    if (strcmp(name, "Adadelta") == 0) return nt_adadelta(.rho = setting(s, "rho"), .epsilon = as_adam.epsilon);
+    if (strcmp(name, "WeightDecay") == 0) return nt_weight_decay(.weight_decay = decay);
+    if (strcmp(name, "ClipGrad") == 0) return nt_clip_grad(.delta = setting(s, "delta"));
+    if (strcmp(name, "ClipNorm") == 0) return nt_clip_norm(.omega = setting(s, "omega"), .p = setting(s, "p"));
+    if (strcmp(name, "Decay") != 0) fail_msg("no rule '%s'", name);
+    return decay_of(s, eta);
+}
+
+/* The rate of a chain is that of the rule which has one. */
+static double eta_of(const json_t *chain) {
+    const json_t *s;
+    size_t index;
+    double eta = 0;
+    json_array_foreach(chain, index, s) if (json_object_get(s, "eta")) eta = setting(s, "eta");
+    return eta;
+}
+
+static nt_rule chain_of(const json_t *chain) {
+    nt_rule rules[NT_CHAIN_MAX];
+    const json_t *s;
+    size_t index;
+    json_array_foreach(chain, index, s) rules[index] = rule_of(json_string_value(member(s, "rule")), s, eta_of(chain));
+    nt_rule rule = nt_chain_of(rules, json_array_size(chain));
+    assert_ok(nt__rule_check(&rule));
+    return rule;
 }
 
 /* ---- comparing -------------------------------------------------------------------------------------------------- */
@@ -72,32 +127,57 @@ static void take_row(const json_t *list, size_t row, size_t width, double *out) 
     for (size_t i = 0; i < width; i++) out[i] = golden_element(list, row * width + i);
 }
 
-/* The file's names of the states: the powers of both betas are its pair bt. */
-static expectation expected_state(const char *name) {
-    if (strcmp(name, "power1") == 0) return (expectation){"bt", 2, 0, 1};
-    if (strcmp(name, "power2") == 0) return (expectation){"bt", 2, 1, 1};
-    if (strcmp(name, "t") == 0) return (expectation){"t", 1, 0, 1};
-    return (expectation){name, SIZE, 0, 1};
+/* The file's names of the states: the powers of both betas are its pair bt, of one alone b1t. */
+static expectation expected_state(const json_t *c, const nt__state *state) {
+    static char key[64];
+    const char *name = state->state->name, *rule = state->link->kind->name;
+    bool single = json_object_get(member(c, "f64"), "b1t") != NULL;
+    size_t size = state->state->is_scalar ? 1 : SIZE;
+    expectation e = {name, size, 0, 1};
+    if (strncmp(name, "power", 5) == 0)
+        e = single ? (expectation){"b1t", 1, 0, 1} : (expectation){"bt", 2, name[5] == '2', 1};
+    if (json_object_get(member(c, "f64"), e.key)) return e;
+    snprintf(key, sizeof key, "%s.%s", rule, e.key);
+    e.key = key;
+    return e;
 }
 
 static size_t compare_step(const json_t *c, nt_dtype dtype, size_t step, stepper *s) {
     size_t wrong = count_wrong(c, dtype, step, (expectation){"x", SIZE, 0, 1}, *stepper_array(s, 0, PARAMETERS));
-    const struct nt_rule_kind *kind = s->rules[0].kind;
-    for (int i = 0; i < kind->state_count; i++)
-        wrong += count_wrong(c, dtype, step, expected_state(kind->states[i].name), *stepper_array(s, 0, STATE + i));
+    nt__state state;
+    for (int i = 0; nt__rule_state(&s->rules[0], (size_t)i, &state); i++)
+        wrong += count_wrong(c, dtype, step, expected_state(c, &state), *stepper_array(s, 0, STATE + i));
     return wrong;
+}
+
+static const json_t *data_of(const json_t *c, const char *key) {
+    return member(member(c, key), "data");
+}
+
+/* What the decay spares and leads to, where the case has it. */
+static void set_decay(const json_t *c, stepper *s) {
+    double row[SIZE];
+    if (s->spares) {
+        take_row(data_of(c, "no_decay_mask"), 0, SIZE, row);
+        stepper_set(s, 0, DECAYED, row);
+    }
+    if (s->anchored) {
+        take_row(data_of(c, "anchor"), 0, SIZE, row);
+        stepper_set(s, 0, ANCHOR, row);
+    }
 }
 
 static size_t run_rule_case(const json_t *document, const json_t *c, nt_dtype dtype) {
     const json_t *sequence = member(document, json_string_value(member(c, "sequence")));
-    const json_t *settings = json_array_get(member(c, "chain"), 0);
-    assert_int_equal(json_array_size(member(c, "chain")), 1);
-    stepper s = stepper_of_one(rule_of(json_string_value(member(settings, "rule")), settings), dtype, SIZE);
+    stepper s = stepper_of_one(chain_of(member(c, "chain")), dtype, SIZE);
+    s.spares = json_object_get(c, "no_decay_mask") != NULL;
+    s.anchored = json_object_get(c, "anchor") != NULL;
     stepper_compile(&s, 0);
-    double row[SIZE], eta = json_number_value(member(settings, "eta"));
+    double row[SIZE], eta = eta_of(member(c, "chain"));
     take_row(member(sequence, "x0"), 0, SIZE, row);
     stepper_set(&s, 0, PARAMETERS, row);
     stepper_set(&s, 0, RATE, &eta);
+    set_decay(c, &s);
     size_t wrong = 0, steps = (size_t)json_integer_value(member(c, "steps"));
     assert_true(steps >= 12);
     for (size_t step = 0; step < steps; step++) {
@@ -112,13 +192,17 @@ static size_t run_rule_case(const json_t *document, const json_t *c, nt_dtype dt
 
 static const nt_dtype precisions[] = {NT_F32, NT_F64};
 
-static void run_rule_cases(const char *const *names) {
-    json_t *document = golden_read("optim/reference_rules.json");
+static void run_cases(const char *file, const char *const *names) {
+    json_t *document = golden_read(file);
     size_t wrong = 0;
     for (; *names; names++)
         for (int i = 0; i < 2; i++) wrong += run_rule_case(document, find_case(document, *names), precisions[i]);
     json_decref(document);
     assert_int_equal(wrong, 0);
+}
+
+static void run_rule_cases(const char *const *names) {
+    run_cases("optim/reference_rules.json", names);
 }
 
 static void sgd_follows_f1(void **state) {
@@ -134,6 +218,37 @@ static void adam_follows_f4(void **state) {
 static void radam_follows_f6(void **state) {
     (void)state;
     run_rule_cases((const char *const[]){"radam/default", "radam/beta2_0.9", NULL});
+}
+
+static void momentum_and_nesterov_follow_f2_f3(void **state) {
+    (void)state;
+    run_rule_cases(
+        (const char *const[]){"momentum/default", "momentum/rho0.5", "nesterov/default", "nesterov/large", NULL});
+}
+
+static void adamw_follows_f5(void **state) {
+    (void)state;
+    run_rule_cases((const char *const[]){"adamw/default_no_decay", "adamw/coupled", "adamw/uncoupled", NULL});
+}
+
+static void weight_decay_and_clips_follow_f7_f8_f9(void **state) {
+    (void)state;
+    run_rule_cases((const char *const[]){"weight_decay_descent", "weight_decay_adam_l2", "clip_grad_descent",
+                                         "clip_norm_adam", "clip_norm_p1_descent", NULL});
+}
+
+static void decay_follows_f10_l44(void **state) {
+    (void)state;
+    run_rule_cases((const char *const[]){"decay/zero_anchor_radam", "decay/masked_adam", "decay/anchored_descent",
+                                         "decay/anchored_masked_adam", "decay/anchored_w0_momentum", NULL});
+}
+
+static void other_rules_follow_their_formulas(void **state) {
+    (void)state;
+    run_cases("optim/more_rules.json",
+              (const char *const[]){"rmsprop/default", "rmsprop/momentum", "rmsprop/centered", "adagrad/default",
+                                    "adagrad/initial0.1", "adadelta/default", "adamax/default", "nadam/default",
+                                    "amsgrad/raw_maximum", "lion/default", "lion/decay", NULL});
 }
 
 /* ---- groups, rates and the clip (L16, L20, L51 to L53) ---------------------------------------------------------- */
@@ -230,7 +345,7 @@ static size_t run_composition(const json_t *document, const char *name, nt_dtype
         const json_t *group = json_array_get(member(c, "groups"), g);
         s.groups[g] = of.layout.groups[g];
         assert_string_equal(s.groups[g].name, json_string_value(member(group, "name")));
-        s.rules[g] = rule_of(json_string_value(member(group, "rule")), group);
+        s.rules[g] = rule_of(json_string_value(member(group, "rule")), group, 0);
     }
     stepper_compile(&s, json_number_value(member(c, "clip_global_norm")));
     start_parameters(&of, member(member(document, "sequence"), "x0"), &s);
@@ -404,14 +519,14 @@ static void the_default_rule_is_radam(void **state) {
     (void)state;
     nt_rule rule = nt__rule_resolve((nt_rule){0});
     nt__text text = {0};
-    nt__rule_print(&rule, &text);
+    nt__rule_print(&rule, false, &text);
     assert_string_equal(text.data, "RAdam(beta1 0.9, beta2 0.999, epsilon 1e-08)");
     nt__text_free(&text);
     assert_string_equal(nt_rule_name((nt_rule){0}), "RAdam");
     assert_string_equal(nt_rule_name(nt_adam()), "Adam");
     assert_string_equal(nt_rule_name(nt_sgd()), "SGD");
     rule = nt__rule_resolve(nt_sgd());
-    nt__rule_print(&rule, &text);
+    nt__rule_print(&rule, false, &text);
     assert_string_equal(text.data, "SGD()");
     nt__text_free(&text);
 }
@@ -419,8 +534,13 @@ static void the_default_rule_is_radam(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sgd_follows_f1),
+        cmocka_unit_test(momentum_and_nesterov_follow_f2_f3),
         cmocka_unit_test(adam_follows_f4),
+        cmocka_unit_test(adamw_follows_f5),
         cmocka_unit_test(radam_follows_f6),
+        cmocka_unit_test(weight_decay_and_clips_follow_f7_f8_f9),
+        cmocka_unit_test(decay_follows_f10_l44),
+        cmocka_unit_test(other_rules_follow_their_formulas),
         cmocka_unit_test(the_global_norm_is_clipped_l51_l53),
         cmocka_unit_test(accumulated_gradients_are_clipped_once_l51),
         cmocka_unit_test(each_group_has_its_own_rate_and_state_l20),

@@ -63,7 +63,8 @@ static nt_tensor loss(const Perceptron_view *e, nt_tensor logits, nt_batch *batc
     return nt_cross_entropy(logits, nt_field(batch, "y"));
 }
 
-static nt_rule optimizer(const Perceptron *e) {
+static nt_rule optimizer(const Perceptron *e, const char *group) {
+    (void)group;
     return e->radam ? nt_radam() : nt_adam();
 }
 

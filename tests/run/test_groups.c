@@ -292,7 +292,8 @@ static nt_tensor slopes_loss(const Slopes_view *e, nt_tensor outputs, nt_batch *
     return nt_mean(outputs);
 }
 
-static nt_rule slopes_rule(const Slopes *e) {
+static nt_rule slopes_rule(const Slopes *e, const char *group) {
+    (void)group;
     (void)e;
     return nt_sgd();
 }

@@ -56,7 +56,8 @@ static double rate_ratio(const Names *e, const char *group) {
     return strcmp(group, "hidden") == 0 ? 0.1 : 1;
 }
 
-static nt_rule optimizer(const Names *e) {
+static nt_rule optimizer(const Names *e, const char *group) {
+    (void)group;
     (void)e;
     return nt_adam();
 }

@@ -101,7 +101,8 @@ static nt_tensor leaves_early(const void *view, nt_model *m, nt_batch *batch) {
     return nt_field(batch, "x");
 }
 
-static nt_rule odd_rule(const void *e) {
+static nt_rule odd_rule(const void *e, const char *group) {
+    (void)group;
     (void)e;
     return nt_adam(.beta1 = 1.5);
 }

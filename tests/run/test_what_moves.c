@@ -85,7 +85,8 @@ static void train_metrics(const Moves_view *e, nt_device_metrics *out, nt_tensor
     nt_device_value(out, "mean", nt_mean(edit.train_metrics ? nt_square(logits) : logits));
 }
 
-static nt_rule optimizer(const Moves *e) {
+static nt_rule optimizer(const Moves *e, const char *group) {
+    (void)group;
     (void)e;
     return edit.rule;
 }

@@ -1,0 +1,169 @@
+/* How each group of parameters is trained: its rule, the decay behind it, what the decay spares and where it leads.
+ * Resolved once, when the layout is known.
+ * Not here: rates and buffers (device.c).
+ */
+#include <math.h>
+#include <string.h>
+
+#include "run/run_internal.h"
+
+/* ---- the rule --------------------------------------------------------------------------------------------------- */
+
+static nt_status ask_decay(const nt_run *run, const char *group, double *out) {
+    const nt_hooks *hooks = &run->experiment->hooks;
+    *out = hooks->weight_decay ? hooks->weight_decay(run->fields, group) : 0;
+    if (*out >= 0 && isfinite(*out)) return NT_OK;
+    return nt__fail(NT_INVALID, "the weight_decay hook gave %g for group '%s'; give 0 or more, 0 for no decay",
+                    nt__plain_nan(*out), group);
+}
+
+/* L36: a rule that decays by itself would decay twice. */
+static nt_status refuse_twice(const nt_rule *rule, const char *group, double decay) {
+    const char *owner = nt__rule_owner(rule, "weight_decay");
+    return nt__fail(
+        NT_INVALID,
+        "group '%s' would decay twice: rule %s has a weight_decay of its own, and the weight_decay hook gave "
+        "%g. Let the hook give 0, or take a rule without%s",
+        group, owner, decay, strcmp(owner, "AdamW") == 0 ? ": nt_adam() with the hook is AdamW" : "");
+}
+
+/* A coefficient that is not 0 puts Decay behind the rule for good: a rate of 0 changes nothing of that (Q2). */
+static nt_status add_decay(const nt_run *run, const char *group, nt_rule *rule) {
+    double decay;
+    bool is_input;
+    nt_status status = ask_decay(run, group, &decay);
+    if (status != NT_OK || decay == 0 || nt__rule_is_frozen(rule)) return status;
+    if (nt__rule_has_number(rule, "weight_decay", &is_input)) return refuse_twice(rule, group, decay);
+    *rule = nt_chain(*rule, nt_decay(decay));
+    return NT_OK;
+}
+
+static nt_status find_rule(const nt_run *run, const char *group, nt_rule *out) {
+    const nt_hooks *hooks = &run->experiment->hooks;
+    *out = nt__rule_resolve(hooks->optimizer ? hooks->optimizer(run->fields, group) : (nt_rule){0});
+    nt_status status = nt__rule_check(out);
+    if (status == NT_OK) status = add_decay(run, group, out);
+    if (status == NT_OK) status = nt__rule_check(out);
+    return status == NT_OK ? NT_OK
+                           : nt__fail_in(status, "the optimizer of group '%s' of %s", group, run->experiment->name);
+}
+
+/* ---- what decays ------------------------------------------------------------------------------------------------ */
+
+/* The default: biases, scales and shifts have one axis and do not decay (L49). */
+static bool is_spared(const nt_run *run, const nt__row *row) {
+    const nt_hooks *hooks = &run->experiment->hooks;
+    if (!hooks->no_decay) return row->type.shape.rank == 1;
+    return hooks->no_decay(run->fields, row->path, row->type.shape);
+}
+
+static nt_status find_spared(nt_run *run, size_t g, nt__training *training) {
+    training->spared = nt__arena_alloc(&run->arena, run->layout.row_count + 1, sizeof *training->spared);
+    if (!training->spared) return NT_OUT_OF_MEMORY;
+    for (size_t i = 0; i < run->layout.row_count; i++) {
+        if (run->layout.rows[i].group != (int)g) continue;
+        training->spared[i] = is_spared(run, &run->layout.rows[i]);
+        training->array_count++;
+        training->spared_count += training->spared[i];
+    }
+    return NT_OK;
+}
+
+static nt_status check_anchor(const nt__group *group, nt_anchor anchor) {
+    if (anchor.kind != NT_ANCHOR_ARRAY) return NT_OK;
+    nt__type type = nt__group_type(group);
+    char wanted[NT__TYPE_TEXT], got[NT__TYPE_TEXT];
+    if (!anchor.array)
+        return nt__fail(NT_INVALID, "the decay_anchor hook gave no array (NULL) for group '%s'", group->name);
+    if (anchor.array->dtype == type.dtype && nt_shape_equal(anchor.array->shape, type.shape)) return NT_OK;
+    return nt__fail(NT_INVALID,
+                    "the decay_anchor hook gave %s for group '%s'; it must be %s, the group's parameters one after the "
+                    "other (nt_run_parameter_at has their places)",
+                    nt__type_text((nt__type){anchor.array->dtype, anchor.array->shape}, got), group->name,
+                    nt__type_text(type, wanted));
+}
+
+static nt_status find_anchor(const nt_run *run, size_t g, nt__training *training) {
+    const nt_hooks *hooks = &run->experiment->hooks;
+    if (!hooks->decay_anchor) return NT_OK;
+    training->anchor = hooks->decay_anchor(run->fields, run->layout.groups[g].name);
+    return check_anchor(&run->layout.groups[g], training->anchor);
+}
+
+/* ---- all groups ------------------------------------------------------------------------------------------------- */
+
+static nt_status resolve(nt_run *run, size_t g) {
+    nt__training *training = &run->training[g];
+    nt_status status = find_rule(run, run->layout.groups[g].name, &training->rule);
+    if (status != NT_OK) return status;
+    training->frozen = nt__rule_is_frozen(&training->rule);
+    training->first_state = run->state_count;
+    training->first_input = run->input_count;
+    run->state_count += nt__rule_state_count(&training->rule);
+    run->input_count += nt__rule_input_count(&training->rule);
+    training->decays = nt__rule_ends_in_decay(&training->rule);
+    if (!training->decays) return NT_OK;
+    status = find_spared(run, g, training);
+    return status == NT_OK ? find_anchor(run, g, training) : status;
+}
+
+nt_status nt__groups_resolve(nt_run *run) {
+    size_t groups = run->layout.group_count, frozen = 0;
+    run->state_count = run->input_count = 0;
+    run->training = nt__arena_alloc(&run->arena, groups, sizeof *run->training);
+    nt_status status = run->training ? NT_OK : NT_OUT_OF_MEMORY;
+    for (size_t g = 0; status == NT_OK && g < groups; g++) {
+        status = resolve(run, g);
+        frozen += run->training[g].frozen;
+    }
+    if (status != NT_OK || frozen < groups) return status;
+    return nt__fail(NT_INVALID,
+                    "the optimizer hook of %s freezes all groups, so there is nothing to train: make the run with "
+                    "evaluate_only, or let a group have another rule than nt_frozen()",
+                    run->experiment->name);
+}
+
+/* ---- showing ---------------------------------------------------------------------------------------------------- */
+
+static void print_one(const nt_run *run, size_t g, bool constants, nt__text *out) {
+    const nt__training *training = &run->training[g];
+    nt__rule_print(&training->rule, constants, out);
+    if (training->decays && !constants)
+        nt__text_add(out, ", %zu of %zu arrays decay", training->array_count - training->spared_count,
+                     training->array_count);
+}
+
+void nt__rules_print(const nt_run *run, bool constants, nt__text *out) {
+    if (!run->training) return;
+    if (run->layout.group_count == 1) {
+        print_one(run, 0, constants, out);
+        return;
+    }
+    nt__text first = {0}, other = {0};
+    bool same = true;
+    print_one(run, 0, constants, &first);
+    for (size_t g = 1; g < run->layout.group_count; g++) {
+        nt__text_free(&other);
+        print_one(run, g, constants, &other);
+        same = same && !first.failed && !other.failed && strcmp(first.data, other.data) == 0;
+    }
+    out->failed |= first.failed || other.failed;
+    for (size_t g = 0; g < run->layout.group_count && !same; g++) {
+        nt__text_add(out, "%s%s: ", g ? "; " : "", run->layout.groups[g].name);
+        print_one(run, g, constants, out);
+    }
+    if (same && first.data) nt__text_add(out, "%s", first.data);
+    nt__text_free(&first);
+    nt__text_free(&other);
+}
+
+const char *nt__rule_names(const nt_run *run, nt__arena *arena) {
+    const char *first = nt__arena_strdup(arena, nt_rule_name(run->training[0].rule)), *all = "";
+    bool same = true;
+    for (size_t g = 0; first && all && g < run->layout.group_count; g++) {
+        const char *name = nt_rule_name(run->training[g].rule);
+        same = same && strcmp(first, name) == 0;
+        all = nt__arena_sprintf(arena, "%s%s%s: %s", all, g ? "; " : "", run->layout.groups[g].name, name);
+    }
+    return same ? first : all;
+}
