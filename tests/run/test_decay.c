@@ -1,0 +1,269 @@
+/* How a group is trained: a rule of its own, decay and what it spares and leads to, freezing, inputs under schedules.
+ * Rules 1.4, 1.6 and 1.7 of optim-and-records.md. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "run/run_internal.h"
+#include "toy.h"
+
+/* Two matrices and a bias. The loss does not move them (its gradient is 0 times them), so that what moves is decay. */
+#define STILL(FIELD, DEVICE, GRAPH_CONST)                         \
+    FIELD(double, body, 0.0, "weight_decay of the group body")    \
+    FIELD(double, head, 0.0, "weight_decay of the group head")    \
+    FIELD(int, anchor, 0, "kind of the anchor of the group body") \
+    FIELD(const char *, spared, "", "path that does not decay")   \
+    FIELD(bool, freeze, false, "the group head is not trained")   \
+    FIELD(double, rho, 0.0, "momentum of the group body; 0: SGD") \
+    FIELD(nt_array *, values, NULL, "anchor of the group body")
+NT_EXPERIMENT(Still, STILL)
+
+static nt_status still_data(const Still *e, nt_data *data) {
+    (void)e;
+    nt_split(data, "train", .batch = 4);
+    nt_split_field(data, "train", "x", toy_points(8, false));
+    return nt_data_status(data);
+}
+
+static nt_tensor still_forward(const Still_view *e, nt_model *m, nt_batch *batch) {
+    (void)e;
+    nt_tensor body = nt_parameter(m, "body_w", nt_dims(2, 3), .init = nt_ones());
+    nt_tensor bias = nt_parameter(m, "body_b", nt_dims(3), .init = nt_ones());
+    nt_tensor head = nt_parameter(m, "head_w", nt_dims(3, 1), .init = nt_ones());
+    nt_tensor sum = nt_add(nt_add(nt_sum(body), nt_sum(bias)), nt_sum(head));
+    return nt_mul(nt_field(batch, "x"), nt_mul(sum, 0));
+}
+
+static nt_tensor still_loss(const Still_view *e, nt_tensor outputs, nt_batch *batch) {
+    (void)e;
+    (void)batch;
+    return nt_mean(outputs);
+}
+
+static const char *still_group(const Still *e, const char *path) {
+    (void)e;
+    return strncmp(path, "head", 4) == 0 ? "head" : "body";
+}
+
+static nt_rule still_rule(const Still *e, const char *group) {
+    bool head = strcmp(group, "head") == 0;
+    if (head && e->freeze) return nt_frozen();
+    return !head && e->rho != 0 ? nt_momentum(.rho = e->rho) : nt_sgd();
+}
+
+static double still_decay(const Still *e, const char *group) {
+    return strcmp(group, "head") == 0 ? e->head : e->body;
+}
+
+static nt_anchor still_anchor(const Still *e, const char *group) {
+    if (strcmp(group, "head") == 0) return nt_anchor_zero();
+    return (nt_anchor){(nt_anchor_kind)e->anchor, e->values};
+}
+
+NT_DEFINE(Still, STILL, .build_data = still_data, .forward = still_forward, .loss = still_loss,
+          .param_group = still_group, .optimizer = still_rule, .weight_decay = still_decay,
+          .decay_anchor = still_anchor);
+
+static bool only_named(const void *e, const char *path, nt_shape shape) {
+    const char *spared = ((const Still *)e)->spared;
+    assert_true(shape.rank >= 1);
+    return strcmp(path, spared) == 0;
+}
+
+static nt_run *make_of(const nt_experiment *experiment, const Still *e, const nt_named_schedule *schedules) {
+    nt_run *run;
+    nt_run_options options = quiet_options(NULL);
+    options.learning_rate = (nt_maybe_double){true, 0.5};
+    options.max_epochs = (nt_maybe_int){true, 1}; /* two steps */
+    options.schedules = schedules;
+    assert_ok(nt_run_new(experiment, e, &options, &run));
+    return run;
+}
+
+static double value_of(nt_run *run, const char *path) {
+    nt_array *array = nt_run_parameter(run, path);
+    assert_non_null(array);
+    double value = nt_array_get(array, 0);
+    nt_array_free(array);
+    return value;
+}
+
+static void assert_near(double got, double expected) {
+    if (fabs(got - expected) > 1e-6) fail_msg("%.9g, expected %.9g", got, expected);
+}
+
+static void trains_to(nt_run *run, double body, double bias, double head) {
+    assert_ok(nt_train(run));
+    assert_int_equal(nt_run_step(run), 2);
+    assert_near(value_of(run, "body_w"), body);
+    assert_near(value_of(run, "body_b"), bias);
+    assert_near(value_of(run, "head_w"), head);
+    nt_run_free(run);
+}
+
+/* ---- decay ------------------------------------------------------------------------------------------------------ */
+
+/* L29, L49: x (1 - 0.5 * 0.4) twice; the bias has one axis. */
+static void each_group_decays_by_its_own_number(void **state) {
+    (void)state;
+    Still e = Still_defaults();
+    e.body = 0.4;
+    trains_to(make_of(Still_experiment(), &e, NULL), 0.64, 1, 1);
+    e.head = 0.2;
+    trains_to(make_of(Still_experiment(), &e, NULL), 0.64, 1, 0.81);
+}
+
+static void the_no_decay_hook_spares_by_path_l49(void **state) {
+    (void)state;
+    nt_experiment changed = *Still_experiment();
+    changed.hooks.no_decay = only_named;
+    Still e = Still_defaults();
+    e.body = 0.4;
+    trains_to(make_of(&changed, &e, NULL), 0.64, 0.64, 1);
+    e.spared = "body_w";
+    trains_to(make_of(&changed, &e, NULL), 1, 0.64, 1);
+}
+
+/* L45, L50: to the initial weights, which are ones: nothing moves; to 3: away from 1 by half of 0.4 * 2. What is spared
+ * does not go to the anchor either. */
+static void decay_leads_to_its_anchor(void **state) {
+    (void)state;
+    Still e = Still_defaults();
+    e.body = 0.4;
+    e.anchor = NT_ANCHOR_INITIAL;
+    trains_to(make_of(Still_experiment(), &e, NULL), 1, 1, 1);
+    e.anchor = NT_ANCHOR_ARRAY;
+    e.values = nt_array_new(NT_F32, nt_dims(9));
+    for (int i = 0; i < 9; i++) nt_array_set(e.values, i, 3);
+    trains_to(make_of(Still_experiment(), &e, NULL), 1.72, 1, 1);
+    nt_array_free(e.values);
+}
+
+/* Another coefficient is the same program; there is none without decay. */
+static void the_number_is_not_in_the_text(void **state) {
+    (void)state;
+    Still e = Still_defaults();
+    e.body = 0.4;
+    nt_run *first = make_of(Still_experiment(), &e, NULL);
+    e.body = 0.3;
+    nt_run *second = make_of(Still_experiment(), &e, NULL);
+    e.body = 0;
+    nt_run *without = make_of(Still_experiment(), &e, NULL);
+    assert_string_equal(nt__program_text(first->programs.optimizer), nt__program_text(second->programs.optimizer));
+    assert_string_not_equal(nt__program_text(first->programs.optimizer), nt__program_text(without->programs.optimizer));
+    nt_run_free(first);
+    nt_run_free(second);
+    nt_run_free(without);
+}
+
+/* ---- freezing --------------------------------------------------------------------------------------------------- */
+
+/* No gradient, no accumulator, no state; not even decay. */
+static void a_frozen_group_has_nothing(void **state) {
+    (void)state;
+    Still e = Still_defaults();
+    e.body = e.head = 0.4;
+    e.freeze = true;
+    nt_run *run = make_of(Still_experiment(), &e, NULL);
+    size_t count, accumulators = 0;
+    const nt__argument *arguments = nt__program_arguments(run->programs.optimizer, &count);
+    for (size_t i = 0; i < count; i++) accumulators += arguments[i].role == NT__ROLE_ACCUMULATOR;
+    assert_int_equal(accumulators, 1);
+    assert_int_equal(run->device.accumulators[1].state == NT__BUFFER_ALIVE, false);
+    trains_to(run, 0.64, 1, 1);
+}
+
+static nt_rule all_frozen(const void *e, const char *group) {
+    (void)e;
+    (void)group;
+    return nt_frozen();
+}
+
+static nt_rule decays_itself(const void *e, const char *group) {
+    (void)e;
+    (void)group;
+    return nt_adamw(.weight_decay = 0.1);
+}
+
+static double negative_decay(const void *e, const char *group) {
+    (void)e;
+    (void)group;
+    return -1;
+}
+
+static void what_is_refused(void **state) {
+    (void)state;
+    nt_run *run;
+    nt_run_options options = quiet_options(NULL);
+    nt_experiment changed = *Still_experiment();
+    Still e = Still_defaults();
+    e.body = 0.4;
+    changed.hooks.optimizer = all_frozen;
+    assert_fails(nt_run_new(&changed, &e, &options, &run), NT_INVALID,
+                 "the optimizer hook of Still freezes all groups");
+    changed.hooks.optimizer = decays_itself; /* L36 */
+    assert_fails(nt_run_new(&changed, &e, &options, &run), NT_INVALID,
+                 "group 'body' would decay twice: rule AdamW has a weight_decay of its own, and the weight_decay hook "
+                 "gave 0.4. Let the hook give 0, or take a rule without: nt_adam() with the hook is AdamW");
+    changed = *Still_experiment();
+    changed.hooks.weight_decay = negative_decay;
+    assert_fails(nt_run_new(&changed, &e, &options, &run), NT_INVALID,
+                 "the weight_decay hook gave -1 for group 'body'; give 0 or more");
+    e.anchor = NT_ANCHOR_ARRAY; /* E-18, Q14 */
+    assert_fails(nt_run_new(Still_experiment(), &e, &options, &run), NT_INVALID,
+                 "the decay_anchor hook gave no array (NULL) for group 'body'");
+    e.values = nt_array_new(NT_F32, nt_dims(8));
+    assert_fails(nt_run_new(Still_experiment(), &e, &options, &run), NT_INVALID,
+                 "the decay_anchor hook gave f32[8] for group 'body'; it must be f32[9]");
+    nt_array_free(e.values);
+}
+
+/* ---- schedules of inputs ---------------------------------------------------------------------------------------- */
+
+/* S12: absolute, for the groups that have it: x (1 - 0.5 * 1) twice. */
+static void an_input_can_be_scheduled(void **state) {
+    (void)state;
+    Still e = Still_defaults();
+    e.body = 0.4;
+    const nt_named_schedule schedules[] = {{"opt.weight_decay", nt_schedule_constant(1)}, {0}};
+    trains_to(make_of(Still_experiment(), &e, schedules), 0.25, 1, 1);
+    e.head = 0.4;
+    const nt_named_schedule own[] = {{"opt.head.weight_decay", nt_schedule_constant(1)}, {0}};
+    trains_to(make_of(Still_experiment(), &e, own), 0.64, 1, 0.25);
+}
+
+static void refuse_schedule(const Still *e, const char *name, const char *message) {
+    nt_run *run;
+    nt_run_options options = quiet_options(NULL);
+    const nt_named_schedule schedules[] = {{name, nt_schedule_constant(0.5)}, {0}};
+    options.schedules = schedules;
+    assert_fails(nt_run_new(Still_experiment(), e, &options, &run), NT_INVALID, message);
+}
+
+static void schedules_that_are_not_meant(void **state) {
+    (void)state;
+    Still e = Still_defaults();
+    refuse_schedule(&e, "opt.weight_decay", "the optimizer has no scalar 'weight_decay'"); /* S14 */
+    e.rho = 0.9;
+    e.body = 0.4;
+    refuse_schedule(&e, "opt.head.rho",
+                    "the optimizer has no scalar 'rho'; scalars of group 'head': learning_rate"); /* S10 */
+    e.head = 0.2;
+    refuse_schedule(&e, "opt.weight_decay", /* S13 */
+                    "would replace weight_decay 0.4 of group 'body' and 0.2 of group 'head'");
+    e.freeze = true;
+    refuse_schedule(&e, "opt.head.learning_rate", "scalars of group 'head': none, it is frozen");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_group_decays_by_its_own_number), cmocka_unit_test(the_no_decay_hook_spares_by_path_l49),
+        cmocka_unit_test(decay_leads_to_its_anchor),           cmocka_unit_test(the_number_is_not_in_the_text),
+        cmocka_unit_test(a_frozen_group_has_nothing),          cmocka_unit_test(what_is_refused),
+        cmocka_unit_test(an_input_can_be_scheduled),           cmocka_unit_test(schedules_that_are_not_meant),
+    };
+    return cmocka_run_group_tests_name("decay", tests, NULL, shut_down);
+}
