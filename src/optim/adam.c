@@ -5,14 +5,15 @@ enum { BETA1, BETA2, EPSILON, WEIGHT_DECAY, UNCOUPLED };
 /* Behind the powers each rule has its own. */
 enum { FIRST_MOMENT, SECOND_MOMENT, POWER1, POWER2, STEP, LARGEST = STEP };
 
-#define BETAS_AND_EPSILON                                           \
-    {"beta1", NT_BETWEEN_0_AND_1}, {"beta2", NT_BETWEEN_0_AND_1}, { \
-        "epsilon", NT_ABOVE_0                                       \
+#define BETAS_AND_EPSILON                                                                             \
+    {.name = "beta1", .range = NT_BETWEEN_0_AND_1}, {.name = "beta2", .range = NT_BETWEEN_0_AND_1}, { \
+        .name = "epsilon", .range = NT_ABOVE_0                                                        \
     }
 /* power1 and power2 are beta to the t: they start at t = 1 and advance after use. */
-#define MOMENTS_AND_POWERS                                                                               \
-    {"m"}, {"v"}, {.name = "power1", .is_scalar = true, .start = NT_START_AT_NUMBER, .number = BETA1}, { \
-        .name = "power2", .is_scalar = true, .start = NT_START_AT_NUMBER, .number = BETA2                \
+#define MOMENTS_AND_POWERS                                                                                             \
+    {.name = "m"}, {.name = "v"}, {.name = "power1", .is_scalar = true, .start = NT_START_AT_NUMBER, .number = BETA1}, \
+    {                                                                                                                  \
+        .name = "power2", .is_scalar = true, .start = NT_START_AT_NUMBER, .number = BETA2                              \
     }
 
 /* ---- moments ---------------------------------------------------------------------------------------------------- */
@@ -113,12 +114,13 @@ static const nt_rule_kind adam = {.name = "Adam",
                                   .states = {MOMENTS_AND_POWERS},
                                   .update = adam_update,
                                   .uses_rate = true};
-static const nt_rule_kind adamw = {
-    .name = "AdamW",
-    .numbers = {BETAS_AND_EPSILON, {"weight_decay", NT_NOT_NEGATIVE, .is_input = true}, {"uncoupled", NT_YES_OR_NO}},
-    .states = {MOMENTS_AND_POWERS},
-    .update = adamw_update,
-    .uses_rate = true};
+static const nt_rule_kind adamw = {.name = "AdamW",
+                                   .numbers = {BETAS_AND_EPSILON,
+                                               {.name = "weight_decay", .range = NT_NOT_NEGATIVE, .is_input = true},
+                                               {.name = "uncoupled", .range = NT_YES_OR_NO}},
+                                   .states = {MOMENTS_AND_POWERS},
+                                   .update = adamw_update,
+                                   .uses_rate = true};
 static const nt_rule_kind radam = {
     .name = "RAdam",
     .numbers = {BETAS_AND_EPSILON},
@@ -132,13 +134,15 @@ static const nt_rule_kind nadam = {.name = "NAdam",
                                    .uses_rate = true};
 static const nt_rule_kind amsgrad = {.name = "AMSGrad",
                                      .numbers = {BETAS_AND_EPSILON},
-                                     .states = {MOMENTS_AND_POWERS, {"v_max"}},
+                                     .states = {MOMENTS_AND_POWERS, {.name = "v_max"}},
                                      .update = amsgrad_update,
                                      .uses_rate = true};
 static const nt_rule_kind adamax = {
     .name = "Adamax",
     .numbers = {BETAS_AND_EPSILON},
-    .states = {{"m"}, {"u"}, {.name = "power1", .is_scalar = true, .start = NT_START_AT_NUMBER, .number = BETA1}},
+    .states = {{.name = "m"},
+               {.name = "u"},
+               {.name = "power1", .is_scalar = true, .start = NT_START_AT_NUMBER, .number = BETA1}},
     .update = adamax_update,
     .uses_rate = true};
 

@@ -38,29 +38,33 @@ static nt_tensor centered_momentum_update(nt_update *u) {
     return with_momentum(u, BEHIND_SQUARE + 1, scaled(u, BEHIND_SQUARE));
 }
 
-#define RMSPROP_NUMBERS              \
-    {"alpha", NT_BETWEEN_0_AND_1}, { \
-        "epsilon", NT_ABOVE_0        \
+#define RMSPROP_NUMBERS                               \
+    {.name = "alpha", .range = NT_BETWEEN_0_AND_1}, { \
+        .name = "epsilon", .range = NT_ABOVE_0        \
     }
 #define RMSPROP_MOMENTUM \
-    { "momentum", NT_BETWEEN_0_AND_1, .is_input = true }
+    { .name = "momentum", .range = NT_BETWEEN_0_AND_1, .is_input = true }
 
 /* By whether it is centered and whether it has momentum. */
 static const nt_rule_kind rmsprop[2][2] = {
-    {{.name = "RMSprop", .numbers = {RMSPROP_NUMBERS}, .states = {{"v"}}, .update = plain_update, .uses_rate = true},
+    {{.name = "RMSprop",
+      .numbers = {RMSPROP_NUMBERS},
+      .states = {{.name = "v"}},
+      .update = plain_update,
+      .uses_rate = true},
      {.name = "RMSprop",
       .numbers = {RMSPROP_NUMBERS, RMSPROP_MOMENTUM},
-      .states = {{"v"}, {"buf"}},
+      .states = {{.name = "v"}, {.name = "buf"}},
       .update = momentum_update,
       .uses_rate = true}},
     {{.name = "RMSprop, centered",
       .numbers = {RMSPROP_NUMBERS},
-      .states = {{"v"}, {"g_avg"}},
+      .states = {{.name = "v"}, {.name = "g_avg"}},
       .update = centered_update,
       .uses_rate = true},
      {.name = "RMSprop, centered",
       .numbers = {RMSPROP_NUMBERS, RMSPROP_MOMENTUM},
-      .states = {{"v"}, {"g_avg"}, {"buf"}},
+      .states = {{.name = "v"}, {.name = "g_avg"}, {.name = "buf"}},
       .update = centered_momentum_update,
       .uses_rate = true}},
 };
@@ -81,7 +85,7 @@ static nt_tensor adagrad_update(nt_update *u) {
 
 static const nt_rule_kind adagrad = {
     .name = "Adagrad",
-    .numbers = {{"epsilon", NT_ABOVE_0}, {"initial_accumulator", NT_NOT_NEGATIVE}},
+    .numbers = {{.name = "epsilon", .range = NT_ABOVE_0}, {.name = "initial_accumulator", .range = NT_NOT_NEGATIVE}},
     .states = {{.name = "sum", .start = NT_START_AT_NUMBER, .number = INITIAL_ACCUMULATOR}},
     .update = adagrad_update,
     .uses_rate = true};
@@ -105,11 +109,12 @@ static nt_tensor adadelta_update(nt_update *u) {
     return nt_mul(step, u->eta);
 }
 
-static const nt_rule_kind adadelta = {.name = "Adadelta",
-                                      .numbers = {{"rho", NT_BETWEEN_0_AND_1}, {"epsilon", NT_ABOVE_0}},
-                                      .states = {{"v"}, {"u"}},
-                                      .update = adadelta_update,
-                                      .uses_rate = true};
+static const nt_rule_kind adadelta = {
+    .name = "Adadelta",
+    .numbers = {{.name = "rho", .range = NT_BETWEEN_0_AND_1}, {.name = "epsilon", .range = NT_ABOVE_0}},
+    .states = {{.name = "v"}, {.name = "u"}},
+    .update = adadelta_update,
+    .uses_rate = true};
 
 nt_rule nt_adadelta_with(nt_adadelta_options options) {
     return nt_rule_of(&adadelta, nt__or(options.rho, 0.9), nt__or(options.epsilon, 1e-6));

@@ -15,7 +15,9 @@ nt_rule nt_sgd(void) {
 
 /* ---- momentum --------------------------------------------------------------------------------------------------- */
 
-#define MOMENTUM_PARTS .numbers = {{"rho", NT_BETWEEN_0_AND_1, .is_input = true}}, .states = {{"v"}}, .uses_rate = true
+#define MOMENTUM_PARTS                                                                                      \
+    .numbers = {{.name = "rho", .range = NT_BETWEEN_0_AND_1, .is_input = true}}, .states = {{.name = "v"}}, \
+    .uses_rate = true
 
 static nt_tensor momentum_update(nt_update *u) {
     return u->next_state[0] = nt_add(nt_mul(u->state[0], u->numbers[0]), nt_mul(u->eta, u->g));
@@ -50,10 +52,10 @@ static nt_tensor lion_update(nt_update *u) {
 }
 
 static const nt_rule_kind lion = {.name = "Lion",
-                                  .numbers = {{"beta1", NT_BETWEEN_0_AND_1},
-                                              {"beta2", NT_BETWEEN_0_AND_1},
-                                              {"weight_decay", NT_NOT_NEGATIVE, .is_input = true}},
-                                  .states = {{"m"}},
+                                  .numbers = {{.name = "beta1", .range = NT_BETWEEN_0_AND_1},
+                                              {.name = "beta2", .range = NT_BETWEEN_0_AND_1},
+                                              {.name = "weight_decay", .range = NT_NOT_NEGATIVE, .is_input = true}},
+                                  .states = {{.name = "m"}},
                                   .update = lion_update,
                                   .uses_rate = true};
 

@@ -74,7 +74,8 @@ static nt_tensor own_update(nt_update *u) {
 }
 
 static const nt_rule_kind own = {.name = "Own",
-                                 .numbers = {{"drag", NT_BETWEEN_0_AND_1, .is_input = true}, {"limit", NT_ABOVE_0}},
+                                 .numbers = {{.name = "drag", .range = NT_BETWEEN_0_AND_1, .is_input = true},
+                                             {.name = "limit", .range = NT_ABOVE_0}},
                                  .states = {{.name = "v", .start = NT_START_AT_PARAMETERS},
                                             {.name = "count", .is_scalar = true, .is_count = true, .value = 5}},
                                  .update = own_update,
