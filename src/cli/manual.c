@@ -108,10 +108,24 @@ static bool print_entries(const char *title, const entry *list, size_t count, co
 
 #define PRINT(title, list, command, out) print_entries(title, list, sizeof(list) / sizeof *(list), command, out)
 
+/* Of commands that take --schedule. */
+static bool print_schedules(const nt__command *command, FILE *out) {
+    const char *spelling, *meaning;
+    nt__table table = {0};
+    if (command && !(nt__keyword_find("schedule")->commands & command->bit)) return true;
+    fprintf(out, "\nschedules, behind NAME= of --schedule\n");
+    for (size_t i = 0; (spelling = nt__schedule_spelling(i, &meaning)); i++) {
+        nt__table_add(&table, spelling);
+        nt__table_add(&table, meaning);
+    }
+    return nt__table_print(&table, 2, out);
+}
+
 /* What stands behind the flags. */
 static bool print_surroundings(const nt__command *command, FILE *out) {
-    return PRINT("environment", environment, command, out) && PRINT("files", files, command, out) &&
-           PRINT("exit codes", exit_codes, command, out) && PRINT("examples", examples, command, out);
+    return print_schedules(command, out) && PRINT("environment", environment, command, out) &&
+           PRINT("files", files, command, out) && PRINT("exit codes", exit_codes, command, out) &&
+           PRINT("examples", examples, command, out);
 }
 
 /* "--max-epochs" from "max_epochs". */

@@ -115,7 +115,7 @@ struct nt_schedules {
     nt_status status; /* of the first entry that could not be taken */
 };
 void nt__schedules_free(nt_schedules *schedules);
-/* Adds "NAME=cosine:1e-3:0". */
+/* Adds "NAME=cosine:1e-3:0"; nt__schedule_spelling says what there is. */
 nt_status nt__schedule_parse(const char *text, nt_schedules *out);
 
 /* The value for `step`, counted from 1; as the function gives it, so it may be nan. */
@@ -124,6 +124,10 @@ double nt__schedule_value(const nt_schedule *schedule, int64_t step, int64_t tot
 nt_status nt__schedule_check(const nt_schedule *schedule);
 /* False: one value for all steps. */
 bool nt__schedule_varies(const nt_schedule *schedule);
+/* A copy whose points and parts live in the arena; false when memory is short. */
+bool nt__schedule_copy(nt__arena *arena, const nt_schedule *from, nt_schedule *out);
+/* How a kind is written behind NAME=, "linear:FROM:TO", and what it is; NULL beyond the last. */
+const char *nt__schedule_spelling(size_t index, const char **meaning);
 /* "cosine(0.001 0)" */
 void nt__schedule_print(const nt_schedule *schedule, nt__text *out);
 

@@ -204,10 +204,12 @@ static nt_status check_unique(const nt_run *run, const nt__binding *binding) {
 
 static nt_status bind(nt_run *run, const nt_named_schedule *named) {
     nt__binding *binding = &run->bindings[run->binding_count];
-    *binding = (nt__binding){.name = nt__arena_strdup(&run->arena, named->name), .schedule = named->schedule};
+    *binding = (nt__binding){.name = nt__arena_strdup(&run->arena, named->name)};
     if (!binding->name) return NT_OUT_OF_MEMORY;
     nt_status status = bind_name(run, binding);
-    if (status == NT_OK) status = nt__schedule_check(&binding->schedule);
+    if (status == NT_OK) status = nt__schedule_check(&named->schedule);
+    if (status == NT_OK && !nt__schedule_copy(&run->arena, &named->schedule, &binding->schedule))
+        status = NT_OUT_OF_MEMORY;
     if (status == NT_OK) status = check_unique(run, binding);
     if (status != NT_OK) return nt__fail_in(status, "schedule '%s' of %s", named->name, source_of(run));
     run->binding_count++;

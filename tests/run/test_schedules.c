@@ -205,7 +205,7 @@ static void the_option_replaces_the_hook(void **state) {
     declared = nt_schedule_constant(NAN);
     options = quiet_options(NULL);
     assert_fails(nt_run_new(Names_experiment(), &e, &options, &run), NT_INVALID,
-                 "schedule 'smoothing' of the schedules hook: constant from nan");
+                 "schedule 'smoothing' of the schedules hook: constant with value nan");
     declared = (nt_schedule){0};
     forgets_the_name = true;
     assert_fails(nt_run_new(Names_experiment(), &e, &options, &run), NT_INVALID,
