@@ -40,7 +40,8 @@ typedef struct nt_event {
     int64_t step, steps;       /* optimizer steps of the run so far, and of all its epochs */
     int64_t batch, batches;    /* in this pass over the split */
     const char *split;
-    double loss;    /* of a step: its closing micro-batch; of an epoch: the mean over its micro-batches */
+    double loss;    /* of a step: its closing micro-batch; of an epoch: the mean over its micro-batches. Of a loss that
+                       is an nt_weighted_loss: sum over count of the whole step, of the whole epoch */
     double seconds; /* of the epoch, or since training began */
     const nt_value *values;
     size_t value_count;
@@ -162,6 +163,11 @@ nt_array *nt_get_device(nt_run *run, const char *field);
 /* Writes the fields of a run (those that derive changed are marked), its preset, settings, step and epoch. As
  * nt_experiment_print, but arrays of Host fields are not looked at. */
 nt_status nt_run_print(const nt_run *run, nt_form form, FILE *out);
+
+/* Writes where everything bound and from where: splits, settings with their source (option, hook, field, default),
+ * schedules with what they set, parameter groups with rate, ratio, rule and size. The log has it too, as the value
+ * binding_report. Touches neither data nor device. */
+nt_status nt_run_report(const nt_run *run, FILE *out);
 
 /* Asks training, evaluation or prediction to end at the next step. Safe in a signal handler. Stays set until
  * nt_stop_clear. */

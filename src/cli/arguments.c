@@ -275,10 +275,8 @@ static nt_status fail_misplaced(const nt__keyword *keyword, const char *name) {
     static const struct {
         nt__command_bit bit;
         const char *name;
-    } commands[] = {{NT__TRAIN, "train"},
-                    {NT__EVALUATE, "evaluate"},
-                    {NT__PREDICT, "predict"},
-                    {NT__SHELL, "shell"},
+    } commands[] = {{NT__TRAIN, "train"}, {NT__EVALUATE, "evaluate"}, {NT__PREDICT, "predict"},
+                    {NT__SHELL, "shell"}, {NT__SCHEDULE, "schedule"}, {NT__HELP, "help"},
                     {NT__CACHE, "cache"}};
     size_t i = 0;
     while (i + 1 < sizeof commands / sizeof *commands && !(keyword->commands & commands[i].bit)) i++;

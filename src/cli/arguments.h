@@ -19,6 +19,7 @@ typedef enum nt__command_bit {
     NT__NEW = 64, /* the shell's own command that makes a run */
     NT__CACHE = 128,
     NT__PREDICT_AGAIN = 256, /* the shell's own command that predicts */
+    NT__SCHEDULE = 512,
 } nt__command_bit;
 
 typedef enum nt__flag_group { NT__FLAGS_RUN, NT__FLAGS_OUTPUT, NT__FLAGS_BUILD } nt__flag_group;
@@ -33,6 +34,7 @@ typedef struct nt__command_options {
     bool watch;                                   /* of the shell */
     nt__words inputs, schedules, compile_options; /* every value, in order */
     nt_schedules parsed;                          /* the schedules; the options of the run point here */
+    bool resolved;                                /* help: as a run would have it */
     bool all;                                     /* clear everything */
     bool help;
 } nt__command_options;

@@ -29,6 +29,7 @@ nt__exit_code nt__train_command(const nt__arguments *arguments);
 nt__exit_code nt__evaluate_command(const nt__arguments *arguments);
 nt__exit_code nt__predict_command(const nt__arguments *arguments);
 nt__exit_code nt__shell_command(const nt__arguments *arguments);
+nt__exit_code nt__schedule_command(const nt__arguments *arguments);
 nt__exit_code nt__help_command(const nt__arguments *arguments);
 nt__exit_code nt__devices_command(const nt__arguments *arguments);
 nt__exit_code nt__cache_command(const nt__arguments *arguments);
@@ -71,6 +72,8 @@ nt_status nt__set_start(const nt_experiment *experiment, const char *preset, voi
 /* Everything up to a run that is ready to use; one that only evaluates writes no log. The session is to be closed also
  * when this fails. */
 nt__exit_code nt__session_open(const nt__arguments *arguments, const char *command, bool evaluates, nt__session *out);
+/* The same for a run that is only looked at: no engine, no terminal, nothing that a run is used for. */
+nt__exit_code nt__session_plan(const nt__arguments *arguments, const char *command, nt__session *out);
 /* Frees everything, writes the counters when they were asked for, and returns `code`, or another one when closing
  * failed. */
 nt__exit_code nt__session_close(nt__session *session, nt__exit_code code);

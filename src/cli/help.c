@@ -38,10 +38,34 @@ static nt__exit_code print_experiments(const nt__arguments *arguments, const nt_
     return nt__report(NT__EXIT_WRONG_USE);
 }
 
+static nt__exit_code print_resolved(const nt__arguments *arguments) {
+    nt__session session;
+    nt__exit_code code = nt__session_plan(arguments, "help", &session);
+    if (code == NT__EXIT_DONE && nt_run_report(session.run, stdout) != NT_OK) code = nt__report(NT__EXIT_FAILED);
+    return nt__session_close(&session, code);
+}
+
+/* Settings say nothing of fields and their defaults. */
+static nt_status check_flags(const nt__arguments *arguments) {
+    for (size_t i = 0; i < arguments->flag_count; i++) {
+        const nt__keyword *keyword = nt__keyword_find(arguments->flags[i].name);
+        if (keyword && keyword->group == NT__FLAGS_RUN && strcmp(keyword->field.name, "preset") != 0)
+            return nt__fail(NT_INVALID, "--%s goes with --resolved: add that, or leave it out",
+                            arguments->flags[i].name);
+    }
+    return NT_OK;
+}
+
 nt__exit_code nt__help_command(const nt__arguments *arguments) {
     nt__command_options options;
     nt_status status = nt__arguments_options(arguments, &options);
-    if (status == NT_OK) status = nt__arguments_fields(arguments, NULL, NULL);
+    bool resolved = options.resolved;
+    if (status == NT_OK && !resolved) status = check_flags(arguments);
+    if (status == NT_OK && !resolved) status = nt__arguments_fields(arguments, NULL, NULL);
+    if (status == NT_OK && resolved) {
+        nt__command_options_free(&options);
+        return print_resolved(arguments);
+    }
     if (status != NT_OK) return nt__report_wrong_use(status);
     if (arguments->files.count == 0) return printed(nt__print_manual(stdout));
     const nt__command *command = nt__command_find(arguments->files.items[0]);

@@ -6,7 +6,8 @@
 enum {
     RUNS = NT__TRAIN | NT__EVALUATE | NT__PREDICT,
     MAKES = RUNS | NT__SHELL | NT__NEW,
-    BUILDS = RUNS | NT__HELP | NT__SHELL,
+    SETS = MAKES | NT__HELP | NT__SCHEDULE,
+    BUILDS = RUNS | NT__HELP | NT__SHELL | NT__SCHEDULE,
     ALL = BUILDS | NT__DEVICES | NT__CACHE
 };
 
@@ -24,7 +25,7 @@ enum {
 #define NUMBER(has_field_, name, type, default_, doc)                                                              \
     {                                                                                                              \
         FIELD(#name, run.name.value, type, default_, doc), .given = offsetof(nt__command_options, run.name.given), \
-                                                           .group = NT__FLAGS_RUN, .commands = MAKES,              \
+                                                           .group = NT__FLAGS_RUN, .commands = SETS,               \
                                                            .has_field = has_field_                                 \
     }
 
@@ -39,22 +40,23 @@ static const nt__keyword keywords[] = {
     FLAG(RUN, BUILDS | NT__NEW, "preset", run.preset, STRING, "none",
          "fields set by a name of the experiment's; flags win over it"),
     {FIELD("run_dir", run.run_dir, STRING, "runs/<Experiment>", "folder of the parameters and the log"),
-     .given = NT__NOT_NOTED, .group = NT__FLAGS_RUN, .commands = MAKES, .has_field = true},
+     .given = NT__NOT_NOTED, .group = NT__FLAGS_RUN, .commands = SETS, .has_field = true},
     NUMBER(true, seed, INT64, "42", "of initial values and of the order of samples"),
     NUMBER(true, max_epochs, INT64, "1", "passes over the training data"),
     NUMBER(true, max_steps, INT64, "no limit", "stop after that many optimizer steps"),
     NUMBER(true, accum, INT64, "1", "micro-batches in an optimizer step"),
     NUMBER(true, gradient_clip_norm, DOUBLE, "no clipping", "largest norm of all gradients together"),
     NUMBER(false, learning_rate, DOUBLE, "the learning_rate hook, else 0.001", "step size of the optimizer"),
-    LIST(MAKES, "schedule", schedules, "the schedules hook",
+    LIST(SETS, "schedule", schedules, "the schedules hook",
          "NAME=cosine:FROM:TO or another kind, listed below; for each value once"),
     FLAG(RUN, NT__EVALUATE, "split", split, STRING, "test", "the data to evaluate"),
     FLAG(RUN, NT__EVALUATE | NT__PREDICT, "weights", weights, STRING, "<run_dir>/parameters.safetensors",
          "the parameters to use"),
     LIST(NT__PREDICT | NT__PREDICT_AGAIN, "input", inputs, "none",
          "[FIELD=]FILE, once or more: .npy, .safetensors or IDX (also .gz), axis 0 the sample"),
-    FLAG(RUN, NT__PREDICT | NT__PREDICT_AGAIN, "out", out, STRING, "none",
-         "the predictions: a .npy or .safetensors file"),
+    FLAG(RUN, NT__PREDICT | NT__PREDICT_AGAIN | NT__SCHEDULE, "out", out, STRING, "none",
+         "the predictions: a .npy or .safetensors file; schedule: a .csv with every step"),
+    FLAG(OUTPUT, NT__HELP, "resolved", resolved, BOOL, "false", "where each setting and schedule of a run comes from"),
     LIST(MAKES, "compile_option", compile_options, "none", "NAME=VALUE for the engine's compiler, once or more"),
     FLAG(RUN, MAKES, "no_cache", run.no_disk_cache, BOOL, "false", "compile, and leave the programs on disk alone"),
     FLAG(OUTPUT, NT__CACHE, "all", all, BOOL, "false", "clear: the compiled experiments too"),

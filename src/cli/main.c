@@ -37,9 +37,14 @@ static const char shell_manual[] =
     "command; runs made before keep the code that they were made with, and say so. Commands may come from a pipe;\n"
     "then the exit code says whether one of them failed.";
 
+static const char schedule_manual[] =
+    "Prints the whole of each schedule that a run with these flags would have: steps, values, and a picture. --out\n"
+    "writes every step. Reads the data for its number of steps; needs no engine and compiles no program.";
+
 static const char help_manual[] =
     "Without operands the manual. With a command, its part of it. With files, every field of their\n"
-    "experiments: flag, type, default, marker and meaning, and the defaults of the run.";
+    "experiments: flag, type, default, marker and meaning, and the defaults of the run. With --resolved a run is\n"
+    "made up to its schedules, without an engine, and what follows from fields, hooks and flags is listed.";
 
 static const char devices_manual[] = "Opens the engine as a run would and prints what it is.";
 
@@ -55,8 +60,10 @@ static const nt__command commands[] = {
      "outputs of the model for arrays from files", predict_manual, nt__predict_command},
     {"shell", NT__SHELL, "FILE.c [MORE.c ...] [flags]", "a prompt: train, edit, train again in one process",
      shell_manual, nt__shell_command},
-    {"help", NT__HELP, "[COMMAND | FILE.c [MORE.c ...]]", "this manual, a command, or the fields of an experiment",
-     help_manual, nt__help_command},
+    {"schedule", NT__SCHEDULE, "FILE.c [MORE.c ...] [flags]", "print and plot the schedules before a run",
+     schedule_manual, nt__schedule_command},
+    {"help", NT__HELP, "[COMMAND | FILE.c [MORE.c ...] [--resolved [flags]]]",
+     "this manual, a command, or the fields of an experiment", help_manual, nt__help_command},
     {"devices", NT__DEVICES, "", "the engine: plugin, versions, devices, allocator", devices_manual,
      nt__devices_command},
     {"cache", NT__CACHE, "list | stats | clear [--all]", "the compiled programs on disk", cache_manual,

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "cli/build.h"
+#include "run/plan.h"
 #include "xla/xla.h"
 
 /* ---- the experiment --------------------------------------------------------------------------------------------- */
@@ -114,6 +115,19 @@ nt__exit_code nt__session_open(const nt__arguments *arguments, const char *comma
     open_terminal(out);
     nt__stop_on_signals();
     return open_run(out, evaluates);
+}
+
+nt__exit_code nt__session_plan(const nt__arguments *arguments, const char *command, nt__session *out) {
+    *out = (nt__session){.arguments = arguments};
+    nt_status status = nt__arguments_options(arguments, &out->options);
+    if (status != NT_OK) return nt__report_wrong_use(status);
+    nt__exit_code code = nt__load_files(arguments, &out->options, command);
+    if (code != NT__EXIT_DONE) return code;
+    status = choose_experiment(out, &out->experiment);
+    if (status == NT_OK) status = set_fields(out);
+    if (status != NT_OK) return nt__report_wrong_use(status);
+    status = nt__plan_new(out->experiment, out->fields, &out->options.run, &out->run);
+    return status == NT_OK ? NT__EXIT_DONE : nt__report_failure(status);
 }
 
 /* The counters are written when the run is gone: what is still alive then is a leak. */

@@ -56,6 +56,13 @@ void nt__claim_range(nt_tensor x, int64_t low, int64_t limit, nt_site site);
 /* The claims of a trace. */
 const nt__claim *nt__claims(const nt__graph *graph, size_t *count);
 
+/* A scalar that its maker wants known as a quotient: a loss that is a sum over a count. A trace keeps the newest. */
+typedef struct nt__quotient {
+    nt_tensor value, sum, count; /* no value: there is none */
+} nt__quotient;
+void nt__quotient_keep(nt__quotient quotient);
+nt__quotient nt__quotient_kept(const nt__graph *graph);
+
 /* ---- reverse mode ----------------------------------------------------------------------------------------------- */
 
 /* Gradients of the scalar `loss` with respect to `with_respect_to[i]`, in gradients[i] (zeros where the loss does not

@@ -201,6 +201,7 @@ struct nt__graph {
     nt__claim *claims;
     size_t claim_count, claim_capacity;
     nt__captured captured;
+    nt__quotient quotient;
     nt__graph *outer;
 };
 

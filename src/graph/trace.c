@@ -215,6 +215,14 @@ const nt__claim *nt__claims(const nt__graph *graph, size_t *count) {
     return graph->claims;
 }
 
+void nt__quotient_keep(nt__quotient quotient) {
+    if (current) current->quotient = quotient;
+}
+
+nt__quotient nt__quotient_kept(const nt__graph *graph) {
+    return graph->quotient;
+}
+
 /* ---- what a tensor says of itself ------------------------------------------------------------------------------- */
 
 static const nt__node *look(nt_tensor x) {

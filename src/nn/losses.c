@@ -41,3 +41,28 @@ nt_tensor nt_cross_entropy_at(nt_tensor logits, nt_tensor labels, nt_cross_entro
     }
     return reduce_loss(each, options.reduction, site);
 }
+
+/* ---- a sum over a count ----------------------------------------------------------------------------------------- */
+
+static bool is_scalar_of(nt_tensor x, bool floating, const char *name, nt_site site) {
+    nt__type type = {nt_dtype_of(x), nt_shape_of(x)};
+    bool right = type.shape.rank == 0 && type.dtype != NT_BOOL && (!floating || nt_dtype_is_float(type.dtype));
+    if (right) return true;
+    char text[NT__TYPE_TEXT];
+    nt__trace_fail(site, "weighted_loss", "the %s is %s; it must be a %s scalar", name, nt__type_text(type, text),
+                   floating ? "floating" : "numeric");
+    return false;
+}
+
+/* Counts add up over the micro-batches of a step: f32 at least, which has all whole numbers up to 2^24. */
+nt_tensor nt_weighted_loss_at(nt_tensor sum, nt_tensor count, nt_site site) {
+    nt_dtype dtype = nt_dtype_of(sum) == NT_F64 ? NT_F64 : NT_F32;
+    if (nt__tensor_failed(sum) || nt__tensor_failed(count)) return nt__failed();
+    if (count.trace == NT_NUMBER_MARK) count = nt_full_at(dtype, (nt_shape){0}, count.number, site);
+    if (!is_scalar_of(sum, true, "sum", site) || !is_scalar_of(count, false, "count", site)) return nt__failed();
+    count = nt_stop_gradient_at(nt_convert_at(count, dtype, site), site);
+    nt_tensor some = nt_where_at(nt_greater_at(count, nt_tensor_number(0), site), count, nt_tensor_number(1), site);
+    nt_tensor value = nt_div_at(sum, nt_convert_at(some, nt_dtype_of(sum), site), site);
+    nt__quotient_keep((nt__quotient){value, sum, count});
+    return value;
+}

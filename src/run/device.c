@@ -145,7 +145,7 @@ static bool make_room(nt_run *run) {
     run->device.accumulators = nt__arena_alloc(&run->arena, groups, sizeof(nt__buffer));
     run->device.states = nt__arena_alloc(&run->arena, states + 1, sizeof(nt__buffer));
     /* No program has more arguments than everything that one can be bound to. */
-    size_t most = 5 * groups + states + run->input_count + run->device_fields.count + run->batch.count + 2;
+    size_t most = 5 * groups + states + run->input_count + run->device_fields.count + run->batch.count + 3;
     run->device.bound = nt__arena_alloc(&run->arena, most, sizeof *run->device.bound);
     return run->device.parameters && run->device.accumulators && run->device.states && run->device.bound;
 }
@@ -156,6 +156,9 @@ nt_status nt__device_setup(nt_run *run) {
     for (size_t g = 0; status == NT_OK && g < run->layout.group_count; g++) {
         status = upload_parameters(run, g);
     }
+    if (status == NT_OK && run->train && run->weighted)
+        status = upload_filled(run, "accumulator.count", NT__ACCUMULATOR, (nt__type){run->count_dtype, {0}}, 0,
+                               &run->device.count);
     for (int flag = 0; status == NT_OK && flag < 2; flag++)
         status = upload_filled(run, flag ? "first.true" : "first.false", NT__FLAG, (nt__type){NT_BOOL, {0}}, flag,
                                &run->device.flags[flag]);
@@ -183,6 +186,7 @@ void nt__device_free(nt_run *run) {
     }
     for (size_t s = 0; run->device.states && s < run->state_count; s++) nt__buffer_free(&run->device.states[s]);
     for (int flag = 0; flag < 2; flag++) nt__buffer_free(&run->device.flags[flag]);
+    nt__buffer_free(&run->device.count);
     nt__buffer_free(&run->device.outputs);
 }
 
@@ -199,6 +203,7 @@ static nt__buffer *bound(nt_run *run, const nt__argument *argument, const nt__ro
     case NT__ROLE_INPUT: return &run->inputs[index].buffer;
     case NT__ROLE_DECAYED: return &run->training[index].decayed_elements;
     case NT__ROLE_ANCHOR: return &run->training[index].anchor_elements;
+    case NT__ROLE_COUNT: return &run->device.count;
     case NT__ROLE_FIRST: return &run->device.flags[first];
     case NT__ROLE_DEVICE: return &run->device_fields.slots[index].buffer;
     case NT__ROLE_BATCH: return &staged->buffers[routes->position[index]];

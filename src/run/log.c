@@ -1,5 +1,5 @@
-/* The log of a run: the folder it lies in, its first line with every field and setting, the values of steps and
- * epochs, and its end.
+/* The log of a run: the folder it lies in, its first line with every field and setting, the binding report, the values
+ * of steps and epochs, and its end.
  * Not here: the form of a line (log/jsonl.c).
  */
 #include <string.h>
@@ -59,6 +59,20 @@ static nt_status log_parameters(nt_run *run) {
     return status;
 }
 
+/* ---- the second line -------------------------------------------------------------------------------------------- */
+
+/* What stands in the report cannot fail a run (S-84): a text that the log does not take is left out. */
+static nt_status log_report(nt_run *run) {
+    nt__text text = {0};
+    nt__report_add(run, &text);
+    const nt__log_value values[] = {{"key", "binding_report", 0}, {"value", text.data, 0}};
+    nt_status status = text.failed ? NT_OUT_OF_MEMORY : nt__log_line(run->log, "other", NULL, 0, 0, values, 2);
+    nt__text_free(&text);
+    if (status != NT_INVALID) return status;
+    nt__fail_nothing();
+    return NT_OK;
+}
+
 /* ---- begin and end ---------------------------------------------------------------------------------------------- */
 
 /* Two runs in one folder would write over each other's log and parameters. */
@@ -75,7 +89,8 @@ static nt_status open_log(nt_run *run) {
     if (!path) return NT_OUT_OF_MEMORY;
     nt_status status = nt__log_open(path, &run->log);
     nt__free(path);
-    return status == NT_OK ? log_parameters(run) : status;
+    if (status == NT_OK) status = log_parameters(run);
+    return status == NT_OK ? log_report(run) : status;
 }
 
 /* What fails is undone, so that a second try begins anew. */

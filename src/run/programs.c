@@ -37,6 +37,8 @@ static nt_status trace_model(nt_run *run) {
     nt__tracing_forward(&t);
     nt__tracing_check_outputs(&t);
     if (run->train) nt__tracing_loss(&t);
+    run->weighted = t.loss.value.trace != NULL;
+    run->count_dtype = nt_dtype_of(t.loss.count);
     status = nt__trace_status(t.graph);
     if (status == NT_OK) status = nt__tracing_check_claims(&t);
     nt__tracing_end(&t);
@@ -48,10 +50,11 @@ static nt_status trace_model(nt_run *run) {
 
 /* One accumulator: the scaled gradient, added to what is there unless it is the first of its step. A choice and never a
  * product with 0: a nan must not survive the reset. With accum 1 every micro-batch is the first, and the old
- * accumulator is only memory to write to. */
-static nt_tensor accumulate(nt_tensor gradient, nt_tensor accumulator, nt_tensor first, int64_t accum) {
+ * accumulator is only memory to write to. Sums and counts are not scaled: the optimizer program divides. */
+static nt_tensor accumulate(const nt_run *run, nt_tensor gradient, nt_tensor accumulator, nt_tensor first) {
+    int64_t accum = run->settings.accum;
     if (accum == 1) return gradient;
-    nt_tensor scaled = nt_mul(gradient, 1.0 / (double)accum);
+    nt_tensor scaled = run->weighted ? gradient : nt_mul(gradient, 1.0 / (double)accum);
     return nt_where(first, scaled, nt_add(accumulator, scaled));
 }
 
@@ -77,8 +80,23 @@ static nt_status report_training(nt__tracing *t) {
     return status;
 }
 
-/* One for each group that is trained; returns how many. */
-static size_t add_accumulators(nt__tracing *t, const nt_tensor *gradients, nt__result *results, nt__port *ports) {
+size_t nt__gradient_result_count(const nt_run *run) {
+    size_t trained = 0;
+    for (size_t g = 0; g < run->layout.group_count; g++) trained += !run->training[g].frozen;
+    return 1 + trained + (run->weighted ? 2 : 0);
+}
+
+/* The count of the step so far, and that of this micro-batch, which its loss is reported with. */
+static void add_counts(nt__tracing *t, nt_tensor first, nt__result *results, nt__port *ports) {
+    nt_tensor before = nt__input(NT__ROLE_COUNT, 0, "count", (nt__type){t->run->count_dtype, {0}});
+    results[0] = (nt__result){"count", accumulate(t->run, t->loss.count, before, first), before};
+    ports[0] = (nt__port){.name = "count", .purpose = NT__ACCUMULATOR};
+    results[1] = (nt__result){.name = "loss.count", .value = t->loss.count};
+    ports[1] = (nt__port){.name = "loss.count", .purpose = NT__OUTPUT};
+}
+
+/* One for each group that is trained, then the counts of a weighted loss. */
+static void add_accumulators(nt__tracing *t, const nt_tensor *gradients, nt__result *results, nt__port *ports) {
     const nt__layout *layout = &t->run->layout;
     size_t count = 0;
     nt_tensor first = nt__input(NT__ROLE_FIRST, 0, "first", (nt__type){NT_BOOL, {0}});
@@ -88,11 +106,11 @@ static size_t add_accumulators(nt__tracing *t, const nt_tensor *gradients, nt__r
         nt_tensor accumulator =
             nt__tracing_input(t, NT__ROLE_ACCUMULATOR, (int)g, "accumulator", group->name, nt__group_type(group));
         nt_tensor flat = nt__layout_gather(layout, (int)g, gradients);
-        nt_tensor sum = accumulate(flat, accumulator, first, t->run->settings.accum);
+        nt_tensor sum = accumulate(t->run, flat, accumulator, first);
         results[count] = (nt__result){"accumulator", sum, accumulator};
         ports[count++] = (nt__port){.name = "accumulator", .purpose = NT__ACCUMULATOR};
     }
-    return count;
+    if (t->run->weighted) add_counts(t, first, results + count, ports + count);
 }
 
 static nt_status make_gradient(nt__tracing *t, bool *reached) {
@@ -102,23 +120,23 @@ static nt_status make_gradient(nt__tracing *t, bool *reached) {
     if (!gradients) return NT_OUT_OF_MEMORY;
     nt__tracing_forward(t);
     nt_tensor loss = nt__tracing_loss(t);
-    nt__gradient(loss, t->leaves, layout->row_count, gradients, reached);
+    nt__gradient(run->weighted ? t->loss.sum : loss, t->leaves, layout->row_count, gradients, reached);
     nt_status status = report_training(t);
     const nt__traced_metrics *metrics = &run->programs.train_metrics;
-    size_t groups = layout->group_count, count = 1 + groups + metrics->result_count;
+    size_t before = nt__gradient_result_count(run), count = before + metrics->result_count;
     nt__result *results = nt__arena_alloc(&t->arena, count, sizeof *results);
     nt__port *ports = nt__arena_alloc(&t->arena, count, sizeof *ports);
     const char *accum = nt__arena_sprintf(&t->arena, "%lld", (long long)run->settings.accum);
     if (status != NT_OK || !results || !ports || !accum) return status == NT_OK ? NT_OUT_OF_MEMORY : status;
     results[0] = (nt__result){.name = "loss", .value = loss};
     ports[0] = (nt__port){.name = "loss", .purpose = NT__OUTPUT};
-    size_t first_metric = 1 + add_accumulators(t, gradients, results + 1, ports + 1);
+    add_accumulators(t, gradients, results + 1, ports + 1);
     for (size_t i = 0; i < metrics->result_count; i++) {
-        results[first_metric + i] = metrics->results[i];
-        ports[first_metric + i] = (nt__port){.name = metrics->results[i].name, .purpose = NT__OUTPUT};
+        results[before + i] = metrics->results[i];
+        ports[before + i] = (nt__port){.name = metrics->results[i].name, .purpose = NT__OUTPUT};
     }
-    return nt__tracing_finish(t, "gradient", results, ports, first_metric + metrics->result_count,
-                              &(nt__part){"accum", accum}, 1, &run->programs.gradient);
+    return nt__tracing_finish(t, "gradient", results, ports, count, &(nt__part){"accum", accum}, 1,
+                              &run->programs.gradient);
 }
 
 static nt_status trace_gradient(nt_run *run) {
@@ -219,6 +237,15 @@ static void clip(const nt_run *run, nt_tensor *gradients, size_t count) {
     nt__clip_by_global_norm(gradients, count, nt__global_norm(gradients, count), threshold);
 }
 
+/* Of a weighted loss: the sums of the step over its count. A step that counts nothing has gradients of zero. */
+static void divide_by_count(const nt_run *run, nt_tensor *gradients, size_t groups) {
+    if (!run->weighted) return;
+    nt_tensor count = nt__input(NT__ROLE_COUNT, 0, "count", (nt__type){run->count_dtype, {0}});
+    nt_tensor some = nt_where(nt_greater(count, 0), count, 1);
+    for (size_t g = 0; g < groups; g++)
+        gradients[g] = nt_div(gradients[g], nt_convert(some, nt_dtype_of(gradients[g])));
+}
+
 static nt_status trace_optimizer(nt_run *run) {
     nt__tracing t;
     nt_status status = nt__tracing_begin(&t, run);
@@ -237,6 +264,7 @@ static nt_status trace_optimizer(nt_run *run) {
         return NT_OUT_OF_MEMORY;
     }
     out.groups = input_gradients(&t, gradients, trained);
+    divide_by_count(run, gradients, out.groups);
     clip(run, gradients, out.groups);
     for (size_t i = 0; i < out.groups; i++) update_group(&t, trained[i], i, gradients[i], &out);
     nt__part parts[] = {{"gradient_clip_norm", threshold}, {"rule", rule.data}};
@@ -293,11 +321,18 @@ static void call_device_metrics(nt__tracing *t, nt__metrics_program *added, nt_d
     limit.dims[0] = rows;
     t->outputs = rows == run->batch_size ? outputs : nt_slice(outputs, start, limit);
     run->batch.rows = rows;
-    added->weight = hooks->device_metrics ? 1 : (double)rows;
-    if (hooks->device_metrics)
+    added->weight = 1;
+    if (hooks->device_metrics) {
         hooks->device_metrics(run->view, reported, t->outputs, &run->batch);
-    else
-        nt_device_mean(reported, "val_loss", nt__tracing_loss(t), 1);
+        return;
+    }
+    nt_tensor loss = nt__tracing_loss(t);
+    if (t->loss.value.trace) {
+        nt_device_mean(reported, "val_loss", t->loss.sum, t->loss.count);
+    } else {
+        added->weight = (double)rows;
+        nt_device_mean(reported, "val_loss", loss, 1);
+    }
 }
 
 static nt_status make_results(nt_run *run, nt__metrics_program *added) {
@@ -363,9 +398,13 @@ static nt_status trace_metrics(nt_run *run) {
 
 /* ---- all of them ------------------------------------------------------------------------------------------------ */
 
-nt_status nt__trace_programs(nt_run *run) {
+nt_status nt__trace_model(nt_run *run) {
     run->model = nt__model_new(NT__ROLE_LEAF);
-    nt_status status = run->model ? trace_model(run) : NT_OUT_OF_MEMORY;
+    return run->model ? trace_model(run) : NT_OUT_OF_MEMORY;
+}
+
+nt_status nt__trace_programs(nt_run *run) {
+    nt_status status = nt__trace_model(run);
     if (status == NT_OK) nt__batch_name_field(run);
     if (status == NT_OK && run->train) status = nt__groups_resolve(run);
     if (status == NT_OK && run->train) status = trace_gradient(run);

@@ -1,6 +1,7 @@
 /* Making and freeing a handle: the setup sequence, cheapest checks first. */
 #include <string.h>
 
+#include "run/plan.h"
 #include "run/run_internal.h"
 
 /* ---- the data --------------------------------------------------------------------------------------------------- */
@@ -74,6 +75,19 @@ static nt_status get_ready(nt_run *run, const nt_run_options *options) {
     return status == NT_OK ? nt__device_setup(run) : status;
 }
 
+/* What the layout, the rates and the schedules would be: one trace, no engine. */
+static nt_status plan(nt_run *run, const nt_run_options *options) {
+    nt_status status = nt__trace_model(run);
+    if (status == NT_OK && run->train) status = nt__groups_resolve(run);
+    if (status == NT_OK && run->train) status = nt__rates_list(run);
+    return status == NT_OK && run->train ? nt__schedules_bind(run, options->schedules) : status;
+}
+
+static nt_status open_engine(nt_run *run) {
+    nt_status status = nt__engine_open(1, &run->engine);
+    return status == NT_OK ? nt__options_try(run->engine, run->compile_options) : status;
+}
+
 static nt_status set_up(nt_run *run, const void *fields, const nt_run_options *options) {
     nt_status status = nt__experiment_check(run->experiment);
     run->results = nt__metrics_new();
@@ -82,20 +96,20 @@ static nt_status set_up(nt_run *run, const void *fields, const nt_run_options *o
     if (status == NT_OK) status = nt__settings_resolve(run, options);
     if (status == NT_OK)
         status = nt__options_read(options->compile_options, options->compile_option_count, &run->compile_options);
-    if (status == NT_OK) status = nt__engine_open(1, &run->engine);
-    if (status == NT_OK) status = nt__options_try(run->engine, run->compile_options);
+    if (status == NT_OK && !run->is_plan) status = open_engine(run);
     if (status == NT_OK) nt__transfers_begin(run);
     if (status == NT_OK) status = build_data(run, options);
     if (status == NT_OK) status = nt__device_fields_list(run);
-    if (status == NT_OK) status = get_ready(run, options);
+    if (status == NT_OK) status = run->is_plan ? plan(run, options) : get_ready(run, options);
     nt__transfers_end(run);
-    if (status == NT_OK) status = nt__transfers_tell(run, "the setup");
+    if (status != NT_OK || run->is_plan) return status;
+    status = nt__transfers_tell(run, "the setup");
     return status == NT_OK && !run->settings.no_data ? nt__tell_setup(run) : status;
 }
 
-nt_status nt_run_new(const nt_experiment *experiment, const void *fields, const nt_run_options *options, nt_run **out) {
+static nt_status make(const nt_experiment *experiment, const void *fields, const nt_run_options *options, bool is_plan,
+                      nt_run **out) {
     static const nt_run_options defaults;
-    if (!nt__given(out, "nt_run_new", "out")) return NT_INVALID;
     *out = NULL;
     if (!experiment)
         return nt__fail(NT_INVALID, "nt_run_new: experiment is NULL; E_experiment() of NT_DEFINE(E, ...) is one");
@@ -104,6 +118,7 @@ nt_status nt_run_new(const nt_experiment *experiment, const void *fields, const 
     if (!options) options = &defaults;
     run->experiment = experiment;
     run->lock = -1;
+    run->is_plan = is_plan;
     run->registered = nt_experiment_find(experiment->name);
     run->seen_generation = nt__experiment_generation();
     run->on_event = options->on_event;
@@ -115,6 +130,15 @@ nt_status nt_run_new(const nt_experiment *experiment, const void *fields, const 
     }
     *out = run;
     return NT_OK;
+}
+
+nt_status nt_run_new(const nt_experiment *experiment, const void *fields, const nt_run_options *options, nt_run **out) {
+    return nt__given(out, "nt_run_new", "out") ? make(experiment, fields, options, false, out) : NT_INVALID;
+}
+
+nt_status nt__plan_new(const nt_experiment *experiment, const void *fields, const nt_run_options *options,
+                       nt_run **out) {
+    return make(experiment, fields, options, true, out);
 }
 
 void nt__lay_out_undo(nt_run *run) {

@@ -20,13 +20,21 @@ typedef enum nt__role {
     NT__ROLE_INPUT,       /* another scalar of a rule, those of the first group first */
     NT__ROLE_DECAYED,     /* group: which elements decay */
     NT__ROLE_ANCHOR,      /* group: what they decay to */
+    NT__ROLE_COUNT,       /* of a loss that is a sum over a count: of the step so far */
     NT__ROLE_FIRST,       /* is this the first micro-batch of a step? */
     NT__ROLE_DEVICE,      /* slot of the Device fields */
     NT__ROLE_BATCH,       /* field of the batch */
     NT__ROLE_OUTPUTS,     /* what forward returned */
 } nt__role;
 
+/* Where a setting came from; the later ones win (H-31). */
+typedef enum nt__source { NT__FROM_DEFAULT, NT__FROM_FIELD, NT__FROM_HOOK, NT__FROM_OPTION } nt__source;
+typedef struct nt__sources {
+    nt__source run_dir, seed, max_epochs, max_steps, accum, gradient_clip_norm, learning_rate, rule;
+} nt__sources;
+
 typedef struct nt__settings {
+    nt__sources from;
     const char *run_dir;
     int64_t seed, max_epochs, max_steps, accum;
     double gradient_clip_norm, learning_rate;
@@ -182,6 +190,7 @@ typedef struct nt__device_fields {
 typedef struct nt__device {
     nt__buffer *parameters, *accumulators; /* one a group */
     nt__buffer *states;
+    nt__buffer count;    /* of the step so far, of a weighted loss */
     nt__buffer flags[2]; /* false, true */
     nt__buffer outputs;  /* of forward, for as long as a batch is worked on */
     nt__buffer **bound;  /* the arguments of the launch under way */
@@ -197,6 +206,7 @@ struct nt_run {
     void *defaults; /* of the fields, when the run was made */
     bool *derived;  /* one a field: did derive change it? */
     const char *preset;
+    bool is_plan; /* it is only looked at: see plan.h */
     nt__settings settings;
     double hook_rate;       /* what the learning_rate hook said, also where an option took its place */
     nt__training *training; /* one a group; in a handle for evaluation NULL */
@@ -215,6 +225,8 @@ struct nt_run {
     nt_model *model;
     nt__layout layout;
     nt__type outputs_type;
+    bool weighted;        /* the loss is a sum over a count: gradients are those of the sum until the step closes */
+    nt_dtype count_dtype; /* of that count */
     nt__programs programs;
     struct {
         nt__routes train, evaluation, prediction;
@@ -287,7 +299,12 @@ double nt__learning_rate_of(const nt_experiment *experiment, const void *fields)
 
 /* programs.c: all programs of the run, traced. */
 nt_status nt__trace_programs(nt_run *run);
+/* The first trace alone: it learns the parameters and their layout, and makes no program. */
+nt_status nt__trace_model(nt_run *run);
 void nt__programs_free(nt_run *run);
+/* Results of the gradient program before those for train metrics: the loss, an accumulator a group, and of a weighted
+ * loss the count of the step so far and that of the micro-batch. */
+size_t nt__gradient_result_count(const nt_run *run);
 
 /* drift.c: what differs from the code and the settings of now, as notices. `training` false: only what evaluations
  * use. */
@@ -360,6 +377,9 @@ nt_status nt__device_field_write(nt_run *run, size_t field, const void *value);
 nt_status nt__device_field_write_number(nt_run *run, size_t field, double number);
 /* Another array for one slot, of the slot's type and shape; a reference is kept. */
 nt_status nt__device_slot_write(nt_run *run, size_t slot, nt_array *array);
+
+/* report.c: where everything bound and from where, as sections of text. */
+void nt__report_add(const nt_run *run, nt__text *out);
 
 /* evaluate.c: one pass. NT_INTERRUPTED: it was asked to stop, and there are no results. */
 nt_status nt__evaluate_split(nt_run *run, const nt__split *split);

@@ -14,8 +14,10 @@ static const nt_field_info *numeric_field(const nt_run *run, const char *name) {
 }
 
 /* Fields of an integer type are read as they are; one of a floating type must hold a whole number that fits. */
-static nt_status integer(const nt_run *run, const char *name, nt_maybe_int option, int64_t otherwise, int64_t *out) {
+static nt_status integer(const nt_run *run, const char *name, nt_maybe_int option, int64_t otherwise, int64_t *out,
+                         nt__source *from) {
     const nt_field_info *field = option.given ? NULL : numeric_field(run, name);
+    *from = option.given ? NT__FROM_OPTION : field ? NT__FROM_FIELD : NT__FROM_DEFAULT;
     *out = option.given ? option.value : otherwise;
     if (!field) return NT_OK;
     double value = nt__field_number(field, run->fields);
@@ -28,17 +30,19 @@ static nt_status integer(const nt_run *run, const char *name, nt_maybe_int optio
     return NT_OK;
 }
 
-static double real(const nt_run *run, const char *name, nt_maybe_double option, double otherwise) {
+static double real(const nt_run *run, const char *name, nt_maybe_double option, double otherwise, nt__source *from) {
+    const nt_field_info *field = option.given ? NULL : numeric_field(run, name);
+    *from = option.given ? NT__FROM_OPTION : field ? NT__FROM_FIELD : NT__FROM_DEFAULT;
     if (option.given) return option.value;
-    const nt_field_info *field = numeric_field(run, name);
     return field ? nt__field_number(field, run->fields) : otherwise;
 }
 
-static const char *folder(nt_run *run, const char *option) {
+static const char *folder(nt_run *run, const char *option, nt__source *from) {
     const nt_field_info *field = nt__field_find(run->experiment, "run_dir");
     const char *text = option;
     if (!text && field && field->type == NT_FIELD_STRING)
         memcpy(&text, (const char *)run->fields + field->offset, sizeof text);
+    *from = !text || !*text ? NT__FROM_DEFAULT : option ? NT__FROM_OPTION : NT__FROM_FIELD;
     if (text && *text) return nt__arena_strdup(&run->arena, text);
     return nt__arena_sprintf(&run->arena, "runs/%s", run->experiment->name);
 }
@@ -54,7 +58,8 @@ static nt_status batch(nt_run *run, nt_maybe_int option) {
                         (long long)option.value);
     run->settings.batch = option.given ? option.value : 128;
     nt_status status = NT_OK;
-    if (!option.given && is_integer) status = integer(run, "batch", option, 128, &run->settings.batch);
+    nt__source from;
+    if (!option.given && is_integer) status = integer(run, "batch", option, 128, &run->settings.batch, &from);
     if (status != NT_OK || run->settings.batch >= 1 || !run->settings.no_data) return status;
     return nt__fail(NT_INVALID, "batch is %lld; a batch has at least 1 sample", (long long)run->settings.batch);
 }
@@ -83,16 +88,24 @@ double nt__learning_rate_of(const nt_experiment *experiment, const void *fields)
 }
 
 nt_status nt__settings_resolve(nt_run *run, const nt_run_options *options) {
+    const nt_hooks *hooks = &run->experiment->hooks;
     nt__settings *s = &run->settings;
     nt_status status = NT_OK;
-    s->run_dir = folder(run, options->run_dir);
-    if (status == NT_OK) status = integer(run, "seed", options->seed, 42, &s->seed);
-    if (status == NT_OK) status = integer(run, "max_epochs", options->max_epochs, 1, &s->max_epochs);
-    if (status == NT_OK) status = integer(run, "max_steps", options->max_steps, no_limit, &s->max_steps);
-    if (status == NT_OK) status = integer(run, "accum", options->accum, 1, &s->accum);
-    s->gradient_clip_norm = real(run, "gradient_clip_norm", options->gradient_clip_norm, 0);
+    s->run_dir = folder(run, options->run_dir, &s->from.run_dir);
+    if (status == NT_OK) status = integer(run, "seed", options->seed, 42, &s->seed, &s->from.seed);
+    if (status == NT_OK)
+        status = integer(run, "max_epochs", options->max_epochs, 1, &s->max_epochs, &s->from.max_epochs);
+    if (status == NT_OK)
+        status = integer(run, "max_steps", options->max_steps, no_limit, &s->max_steps, &s->from.max_steps);
+    if (status == NT_OK) status = integer(run, "accum", options->accum, 1, &s->accum, &s->from.accum);
+    s->gradient_clip_norm =
+        real(run, "gradient_clip_norm", options->gradient_clip_norm, 0, &s->from.gradient_clip_norm);
     run->hook_rate = nt__learning_rate_of(run->experiment, run->fields);
     s->learning_rate = options->learning_rate.given ? options->learning_rate.value : run->hook_rate;
+    s->from.learning_rate = options->learning_rate.given ? NT__FROM_OPTION
+                            : hooks->learning_rate       ? NT__FROM_HOOK
+                                                         : NT__FROM_DEFAULT;
+    s->from.rule = hooks->optimizer ? NT__FROM_HOOK : NT__FROM_DEFAULT;
     s->no_data = options->no_data;
     s->no_log = options->no_log;
     s->evaluate_only = options->evaluate_only || options->no_data;

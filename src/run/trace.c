@@ -84,6 +84,11 @@ void nt__tracing_forward(nt__tracing *t) {
 nt_tensor nt__tracing_loss(nt__tracing *t) {
     nt_tensor loss = t->run->experiment->hooks.loss(t->run->view, t->outputs, &t->run->batch);
     check_returned(t, "loss", loss);
+    t->loss = nt__quotient_kept(t->graph);
+    if (t->loss.value.trace && t->loss.value.id != loss.id)
+        nt__trace_fail((nt_site){0}, t->run->experiment->file,
+                       "loss made an nt_weighted_loss and returned another tensor, so the count would be lost: return "
+                       "nt_weighted_loss(sum, count) itself, and add terms to its sum");
     return loss;
 }
 

@@ -11,6 +11,7 @@ typedef struct nt__tracing {
     nt_tensor *parameters; /* one a group */
     nt_tensor *leaves;     /* one a parameter */
     nt_tensor outputs;     /* what forward returned */
+    nt__quotient loss;     /* what the loss is a quotient of; no value: it is none */
 } nt__tracing;
 
 /* Begins a trace with the view filled and, once there is a layout, the parameters as inputs. */
@@ -21,7 +22,7 @@ void nt__tracing_end(nt__tracing *t);
 nt_tensor nt__tracing_input(nt__tracing *t, nt__role role, int index, const char *kind, const char *name,
                             nt__type type);
 
-/* Calls of the hooks; what they return is checked. forward fills t->outputs. */
+/* Calls of the hooks; what they return is checked. forward fills t->outputs, loss t->loss. */
 void nt__tracing_forward(nt__tracing *t);
 nt_tensor nt__tracing_loss(nt__tracing *t);
 /* Notes the outputs' type and checks their axis 0: before the loss is traced, which would find fault with it in its own

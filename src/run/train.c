@@ -8,11 +8,11 @@
 
 /* A micro-batch whose program was launched and whose loss was not read yet. */
 typedef struct pending {
-    nt__staged *staged; /* NULL: none */
-    nt__buffer loss;
-    nt__buffer *metrics; /* what the gradient program returns for train metrics */
-    int64_t step;        /* completed steps before it */
-    bool closes;         /* is it the last micro-batch of its step? */
+    nt__staged *staged;     /* NULL: none */
+    nt__buffer loss, count; /* count: of a weighted loss */
+    nt__buffer *metrics;    /* what the gradient program returns for train metrics */
+    int64_t step;           /* completed steps before it */
+    bool closes;            /* is it the last micro-batch of its step? */
 } pending;
 
 typedef struct loop {
@@ -21,9 +21,10 @@ typedef struct loop {
     nt__buffer **gradient_results, **optimizer_results;
     pending slots[2];
     int newest;
-    size_t first_metric;  /* among the results of the gradient program */
-    int64_t seen, losses; /* micro-batches of the epoch: launched, read */
-    double loss_sum, started;
+    int64_t seen;                /* micro-batches of the epoch that were launched */
+    double loss_sum, loss_count; /* of the epoch: loss_sum / loss_count is its mean */
+    double step_sum, step_count; /* the same of the step under way, of a weighted loss */
+    double started;
     double first_batch; /* nt__seconds when the epoch's first micro-batch was there */
     int64_t steps_in_all;
     nt__step_metrics metrics;
@@ -42,6 +43,7 @@ static nt_status diverged(const loop *l, const pending *p, double loss) {
 
 static void drop(const loop *l, pending *p) {
     nt__buffer_free(&p->loss);
+    nt__buffer_free(&p->count);
     for (size_t i = 0; i < l->run->programs.train_metrics.result_count; i++) nt__buffer_free(&p->metrics[i]);
     nt__staged_free(p->staged);
     p->staged = NULL;
@@ -72,14 +74,41 @@ static nt_status at_step(const loop *l, const pending *p, nt_status status) {
                        (long long)l->run->epoch, (long long)p->staged->index + 1);
 }
 
+static nt_status read_scalar(loop *l, nt__buffer *buffer, double *out) {
+    double element = 0;
+    nt_status status = nt__buffer_read(l->run->engine, buffer, &element);
+    if (status == NT_OK) *out = nt__element_get(buffer->type.dtype, &element);
+    return status;
+}
+
+static double quotient(double sum, double count) {
+    return count > 0 ? sum / count : 0;
+}
+
+/* Adds the loss of a micro-batch to that of its epoch; a weighted one also to that of its step, which is what the step
+ * then reports. */
+static nt_status account(loop *l, pending *p, double *loss) {
+    double count = 1;
+    nt_status status = l->run->weighted ? read_scalar(l, &p->count, &count) : NT_OK;
+    l->loss_sum += *loss * count;
+    l->loss_count += count;
+    if (status != NT_OK || !l->run->weighted) return status;
+    l->step_sum += *loss * count;
+    l->step_count += count;
+    if (!p->closes) return NT_OK;
+    *loss = quotient(l->step_sum, l->step_count);
+    l->step_sum = l->step_count = 0;
+    return NT_OK;
+}
+
 /* Reads the loss (LP-51): checks it, logs it when it closes a step, frees the micro-batch. */
 static nt_status complete(loop *l, pending *p) {
     if (!p->staged) return NT_OK;
-    double element = 0;
+    double loss = 0;
     nt__transfers_at(l->run, p->step + 1);
-    nt_status status = nt__buffer_read(l->run->engine, &p->loss, &element);
+    nt_status status = read_scalar(l, &p->loss, &loss);
+    if (status == NT_OK && isfinite(loss)) status = account(l, p, &loss);
     if (status != NT_OK) status = at_step(l, p, status);
-    double loss = status == NT_OK ? nt__element_get(p->loss.type.dtype, &element) : 0;
     if (status == NT_OK && !isfinite(loss)) status = diverged(l, p, loss);
     if (status == NT_OK && p->closes) {
         status = nt__step_metrics_read(l->run, &l->metrics, p->metrics, p->staged);
@@ -87,8 +116,6 @@ static nt_status complete(loop *l, pending *p) {
     }
     if (status == NT_OK && p->closes) status = nt__transfers_tell_step(l->run, p->step + 1);
     nt__transfers_at(l->run, NT__NO_STEP);
-    l->loss_sum += loss;
-    l->losses++;
     drop(l, p);
     return status;
 }
@@ -107,9 +134,11 @@ static nt_status micro_batch(loop *l, nt__staged *staged) {
     now->staged = staged;
     now->step = run->step;
     now->closes = position == run->settings.accum - 1;
+    size_t before_metrics = nt__gradient_result_count(run);
     l->gradient_results[0] = &now->loss;
+    if (run->weighted) l->gradient_results[before_metrics - 1] = &now->count;
     for (size_t i = 0; i < run->programs.train_metrics.result_count; i++)
-        l->gradient_results[l->first_metric + i] = &now->metrics[i];
+        l->gradient_results[before_metrics + i] = &now->metrics[i];
     nt__transfers_at(run, now->step + 1);
     nt__transfers_take(run, staged);
     nt_status status = position == 0 ? nt__schedules_apply(run) : NT_OK;
@@ -179,8 +208,8 @@ static nt_status train_pass(loop *l) {
                                   .seed = (uint64_t)run->settings.seed,
                                   .epoch = run->epoch,
                                   .stopping = nt__stop_requested};
-    l->seen = l->losses = 0;
-    l->loss_sum = 0;
+    l->seen = 0;
+    l->loss_sum = l->loss_count = l->step_sum = l->step_count = 0;
     nt_status status = nt__stream_open(run->train, &options, &l->stream);
     if (status != NT_OK) return status;
     status = pass(l);
@@ -216,7 +245,7 @@ static nt_status epoch(loop *l) {
                               .max_epochs = run->settings.max_epochs,
                               .step = run->step,
                               .steps = l->steps_in_all,
-                              .loss = l->losses ? l->loss_sum / (double)l->losses : NAN,
+                              .loss = l->loss_count > 0 ? l->loss_sum / l->loss_count : NAN,
                               .seconds = nt__seconds() - start,
                               .values = values,
                               .value_count = count});
@@ -230,7 +259,8 @@ static nt_status bind_results(loop *l, nt__arena *arena) {
     nt_run *run = l->run;
     size_t groups = run->layout.group_count, states = run->state_count;
     size_t metrics = run->programs.train_metrics.result_count;
-    l->gradient_results = nt__arena_alloc(arena, 1 + groups + metrics, sizeof *l->gradient_results);
+    size_t results = nt__gradient_result_count(run) + metrics;
+    l->gradient_results = nt__arena_alloc(arena, results, sizeof *l->gradient_results);
     l->optimizer_results = nt__arena_alloc(arena, groups + states, sizeof *l->optimizer_results);
     for (int i = 0; i < 2; i++) {
         l->slots[i].metrics = nt__arena_alloc(arena, metrics + 1, sizeof *l->slots[i].metrics);
@@ -243,8 +273,8 @@ static nt_status bind_results(loop *l, nt__arena *arena) {
         l->gradient_results[1 + trained] = &run->device.accumulators[g];
         l->optimizer_results[trained++] = &run->device.parameters[g];
     }
+    if (run->weighted) l->gradient_results[1 + trained] = &run->device.count;
     for (size_t s = 0; s < states; s++) l->optimizer_results[trained + s] = &run->device.states[s];
-    l->first_metric = 1 + trained;
     return NT_OK;
 }
 

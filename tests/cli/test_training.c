@@ -135,6 +135,8 @@ static void max_steps_and_run_dir(void **state) {
     assert_non_null(strstr(log, "\"step\":3"));
     assert_null(strstr(log, "\"step\":4"));
     assert_non_null(strstr(log, "\"learning_rate\":0.01"));
+    assert_non_null(strstr(log, "{\"key\":\"binding_report\",\"value\":\"data\\n  train: 429 batches"));
+    assert_non_null(strstr(log, "  learning_rate: 0.01 [option]"));
     assert_null(strstr(err, "compiled"));
     nt__free(log);
     nt__free(err);
@@ -153,6 +155,46 @@ static void schedules_and_transfers(void **state) {
                            "smoothing 4 B, rate learning_rate.default 4 B; down: output loss 4 B\n"));
     assert_null(strstr(err, "transfers of step 4"));
     nt__free(err);
+}
+
+/* Before a run, and without an engine: every step in the file, the picture, where things come from. S-80 to S-83. */
+static void a_schedule_is_shown_before_a_run(void **state) {
+    (void)state;
+    char *plugin = nt__strdup(getenv("NITRO_PLUGIN"));
+    assert_int_equal(setenv("NITRO_PLUGIN", "/no/such/plugin.so", 1), 0);
+    run("schedule", example, "--schedule=learning_rate=warmup:200:cosine:2e-3:0", "--schedule=smoothing=constant:0.5",
+        "--out", "steps.csv");
+    char *out = contents("out"), *csv = contents("steps.csv");
+    assert_non_null(strstr(out, "learning_rate: warmup(200) then cosine(0.002 0) [option], 2145 steps\n"));
+    assert_non_null(strstr(out, "  1     1e-05\n"));
+    assert_non_null(strstr(out, "\u2588"));
+    assert_true(strncmp(csv, "step,learning_rate,smoothing\n1,1.0000000000000001e-05,0.5\n", 55) == 0);
+    size_t lines = 0;
+    for (const char *at = csv; (at = strchr(at, '\n')); at++) lines++;
+    assert_int_equal(lines, 1 + 5 * 429);
+    nt__free(csv);
+    nt__free(out);
+    run("schedule", example);
+    out = contents("out");
+    assert_non_null(strstr(out, "Fashion has no schedule"));
+    nt__free(out);
+    run("help", example, "--resolved", "--schedule=learning_rate=cosine:1e-3:0", "--seed=4");
+    out = contents("out");
+    assert_non_null(strstr(out, "  train: 429 batches of 128, 55000 rows, of which drop_last drops 88; 1 worker"));
+    assert_non_null(strstr(out, "  seed: 4 [option]\n  max_epochs: 5 [field]\n  accum: 1 [default]\n"));
+    assert_non_null(strstr(out, "  gradient clip: none [default]\n"));
+    assert_non_null(strstr(out,
+                           "  learning_rate: cosine(0.001 0); sets learning_rate of all groups, each ratio applied "
+                           "[option]\n"));
+    assert_non_null(strstr(out, "  default: rate by schedule 'learning_rate', ratio 1.00, rule RAdam, 235,146 "
+                                "parameters\n"));
+    nt__free(out);
+    assert_int_equal(finish(start((const char *const[]){"help", example, "--seed=4", NULL})), 2);
+    char *err = contents("err");
+    assert_non_null(strstr(err, "--seed goes with --resolved"));
+    nt__free(err);
+    assert_int_equal(setenv("NITRO_PLUGIN", plugin, 1), 0);
+    nt__free(plugin);
 }
 
 /* A preset is where the fields start; flags win over it, and the log has its name (M-34, M-37). */
@@ -266,6 +308,7 @@ int main(void) {
         cmocka_unit_test(the_example_reaches_its_accuracy),
         cmocka_unit_test(max_steps_and_run_dir),
         cmocka_unit_test(schedules_and_transfers),
+        cmocka_unit_test(a_schedule_is_shown_before_a_run),
         cmocka_unit_test(a_preset_sets_fields_and_flags_win),
         cmocka_unit_test(one_interrupt_ends_at_the_next_step),
         cmocka_unit_test(a_closed_pipe_does_not_end_the_run),

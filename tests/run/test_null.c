@@ -89,6 +89,8 @@ SETS(get_device, nt_get_device(NULL, "smoothing"))
 SETS(get_device_field, nt_get_device(run, NULL))
 RETURNS(print_run, nt_run_print(NULL, NT_LINE, stderr))
 RETURNS(print_run_out, nt_run_print(run, NT_LINE, NULL))
+RETURNS(report_run, nt_run_report(NULL, stderr))
+RETURNS(report_run_out, nt_run_report(run, NULL))
 RETURNS(print_experiment, nt_experiment_print(NULL, &data, NT_LINE, stderr))
 RETURNS(print_fields, nt_experiment_print(Toy_experiment(), NULL, NT_LINE, stderr))
 RETURNS(print_out, nt_experiment_print(Toy_experiment(), &(Toy){0}, NT_LINE, NULL))
@@ -176,6 +178,8 @@ static const struct {
     {get_device_field, "nt_get_device: field is NULL"},
     {print_run, "nt_run_print: run is NULL"},
     {print_run_out, "nt_run_print: out is NULL"},
+    {report_run, "nt_run_report: run is NULL"},
+    {report_run_out, "nt_run_report: out is NULL"},
     {print_experiment, "nt_experiment_print: experiment is NULL"},
     {print_fields, "nt_experiment_print: fields is NULL"},
     {print_out, "nt_experiment_print: out is NULL"},

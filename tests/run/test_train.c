@@ -330,11 +330,13 @@ static void the_log_has_a_line_a_step(void **state) {
         validate += strstr(line, "\"context\":\"validate\"") && strstr(line, "\"accuracy\":");
         waiting += strstr(line, "\"data_wait_frac\":") != NULL;
         if (lines == 0) assert_non_null(strstr(line, "\"hidden\":8"));
+        if (lines == 1)
+            assert_non_null(strstr(line, "{\"key\":\"binding_report\",\"value\":\"data\\n  train: 8 batches"));
     }
     assert_int_equal(train, 16);
     assert_int_equal(validate, 2);
     assert_int_equal(waiting, 2);
-    assert_int_equal(lines, 1 + 16 + 2 + 2 + 1);
+    assert_int_equal(lines, 2 + 16 + 2 + 2 + 1);
     nt__free(text);
     nt_run_free(run);
 }

@@ -1,0 +1,18 @@
+/* A run that is only looked at: its settings, splits, layout, rates and schedules, without an engine. Nothing is
+ * uploaded or compiled, and it is never handed to code of the user's. What may be done with it: nt_run_report, the
+ * functions below, nt_run_free.
+ */
+#ifndef NT_RUN_PLAN_H
+#define NT_RUN_PLAN_H
+
+#include "nitro/run.h"
+
+nt_status nt__plan_new(const nt_experiment *experiment, const void *fields, const nt_run_options *options,
+                       nt_run **out);
+
+/* A schedule that was bound; NULL beyond the last. The name is as it was given, `source` says where. */
+const nt_schedule *nt__plan_schedule(const nt_run *run, size_t index, const char **name, const char **source);
+/* Optimizer steps of all epochs. */
+int64_t nt__plan_steps(const nt_run *run);
+
+#endif

@@ -1,0 +1,149 @@
+/* The binding report: where everything of a run bound, and from where. Computed from what the run has; it touches
+ * neither data nor device, and nothing in it is an error (S-80 to S-84).
+ * Not here: how the settings are found (settings.c), how schedules bind (schedules.c).
+ */
+
+#include <string.h>
+
+#include "run/plan.h"
+#include "run/run_internal.h"
+
+static const char *const sources[] = {
+    [NT__FROM_DEFAULT] = "default", [NT__FROM_FIELD] = "field", [NT__FROM_HOOK] = "hook", [NT__FROM_OPTION] = "option"};
+
+/* ---- data ------------------------------------------------------------------------------------------------------- */
+
+static void add_split(const nt__split *split, nt__text *out) {
+    int64_t batch = split->options.batch, last = split->rows % batch;
+    nt__text_add(out, "  %s: %lld batches of %lld, %lld rows", split->name, (long long)nt__split_batches(split),
+                 (long long)batch, (long long)split->rows);
+    if (last && split->options.drop_last) nt__text_add(out, ", of which drop_last drops %lld", (long long)last);
+    if (last && !split->options.drop_last) nt__text_add(out, ", the last batch has %lld", (long long)last);
+    nt__text_add(out, "; %d worker%s, %d host batches, %d device batch%s\n", split->options.workers,
+                 split->options.workers == 1 ? "" : "s", split->options.host_batches, split->options.device_batches,
+                 split->options.device_batches == 1 ? "" : "es");
+}
+
+static void add_data(const nt_run *run, nt__text *out) {
+    size_t count = nt__data_split_count(run->data);
+    if (count) nt__text_add(out, "data\n");
+    for (size_t i = 0; i < count; i++) add_split(nt__data_split_at(run->data, i), out);
+}
+
+/* ---- settings --------------------------------------------------------------------------------------------------- */
+
+static void add_number(const char *name, int64_t value, nt__source from, nt__text *out) {
+    nt__text_add(out, "  %s: %lld [%s]\n", name, (long long)value, sources[from]);
+}
+
+static void add_clip(const nt__settings *s, nt__text *out) {
+    nt__text_add(out, "  gradient clip: ");
+    if (s->gradient_clip_norm > 0)
+        nt__text_add(out, "norm %.3g", s->gradient_clip_norm);
+    else
+        nt__text_add(out, "none");
+    nt__text_add(out, " [%s]\n", sources[s->from.gradient_clip_norm]);
+}
+
+static void add_settings(const nt_run *run, nt__text *out) {
+    const nt__settings *s = &run->settings;
+    nt__text_add(out, "settings\n");
+    nt__text_add(out, "  run_dir: %s [%s]\n", s->run_dir, sources[s->from.run_dir]);
+    add_number("seed", s->seed, s->from.seed, out);
+    if (s->evaluate_only) return;
+    add_number("max_epochs", s->max_epochs, s->from.max_epochs, out);
+    if (s->from.max_steps != NT__FROM_DEFAULT) add_number("max_steps", s->max_steps, s->from.max_steps, out);
+    add_number("accum", s->accum, s->from.accum, out);
+    nt__text_add(out, "  learning_rate: %.3g [%s]\n", s->learning_rate, sources[s->from.learning_rate]);
+    nt__text_add(out, "  rule: ");
+    nt__rules_print(run, false, out);
+    nt__text_add(out, " [%s]\n", sources[s->from.rule]);
+}
+
+/* ---- bindings --------------------------------------------------------------------------------------------------- */
+
+static const char *schedule_source(const nt_run *run) {
+    return run->schedules_from_option ? "option" : "schedules hook";
+}
+
+static bool sets_rate(const nt__binding *binding) {
+    return strcmp(binding->scalar, "learning_rate") == 0;
+}
+
+static void add_binding(const nt_run *run, const nt__binding *binding, nt__text *out) {
+    nt__text_add(out, "  %s: ", binding->name);
+    nt__schedule_print(&binding->schedule, out);
+    if (!nt__schedule_varies(&binding->schedule)) nt__text_add(out, ", a constant");
+    if (binding->field >= 0)
+        nt__text_add(out, "; sets Device field %s", run->experiment->fields[binding->field].name);
+    else if (binding->group >= 0)
+        nt__text_add(out, "; sets %s of group %s%s", binding->scalar, run->layout.groups[binding->group].name,
+                     sets_rate(binding) ? ", its ratio applied" : "");
+    else
+        nt__text_add(out, "; sets %s of all groups%s", binding->scalar,
+                     sets_rate(binding) ? ", each ratio applied" : "");
+    nt__text_add(out, " [%s]\n", schedule_source(run));
+}
+
+/* Those of the optimizer come before Device fields (RN-32). */
+static void add_bindings(const nt_run *run, nt__text *out) {
+    nt__text_add(out, "bindings\n");
+    add_clip(&run->settings, out);
+    for (int fields = 0; fields < 2; fields++)
+        for (size_t i = 0; i < run->binding_count; i++)
+            if ((run->bindings[i].field >= 0) == fields) add_binding(run, &run->bindings[i], out);
+}
+
+/* ---- groups ----------------------------------------------------------------------------------------------------- */
+
+/* 235146 as 235,146. */
+static void add_count(int64_t count, nt__text *out) {
+    if (count >= 1000) {
+        add_count(count / 1000, out);
+        nt__text_add(out, ",%03d", (int)(count % 1000));
+    } else {
+        nt__text_add(out, "%d", (int)count);
+    }
+}
+
+static void add_groups(const nt_run *run, nt__text *out) {
+    nt__text_add(out, "parameter groups (G = %zu)\n", run->layout.group_count);
+    for (size_t g = 0; g < run->layout.group_count; g++) {
+        nt__text_add(out, "  %s: ", run->layout.groups[g].name);
+        if (run->rates && run->rates[g].binding)
+            nt__text_add(out, "rate by schedule '%s', ", run->rates[g].binding->name);
+        else if (run->rates)
+            nt__text_add(out, "rate %.3g, ", run->settings.learning_rate * run->rates[g].ratio);
+        if (run->rates)
+            nt__text_add(out, "ratio %.2f, rule %s, ", run->rates[g].ratio, nt_rule_name(run->training[g].rule));
+        add_count(run->layout.groups[g].length, out);
+        nt__text_add(out, " parameters\n");
+    }
+}
+
+void nt__report_add(const nt_run *run, nt__text *out) {
+    add_data(run, out);
+    add_settings(run, out);
+    if (run->train) add_bindings(run, out);
+    if (run->layout.group_count) add_groups(run, out);
+}
+
+nt_status nt_run_report(const nt_run *run, FILE *out) {
+    if (!nt__given(run, "nt_run_report", "run") || !nt__given(out, "nt_run_report", "out")) return NT_INVALID;
+    nt__text text = {0};
+    nt__report_add(run, &text);
+    return nt__text_write(&text, out);
+}
+
+/* ---- the schedules of a plan ------------------------------------------------------------------------------------ */
+
+const nt_schedule *nt__plan_schedule(const nt_run *run, size_t index, const char **name, const char **source) {
+    if (index >= run->binding_count) return NULL;
+    *name = run->bindings[index].name;
+    *source = schedule_source(run);
+    return &run->bindings[index].schedule;
+}
+
+int64_t nt__plan_steps(const nt_run *run) {
+    return run->horizon;
+}
