@@ -193,7 +193,8 @@ bool nt_run_parameter_at(const nt_run *run, size_t index, nt_parameter_info *out
 nt_array *nt_run_parameter(nt_run *run, const char *path);
 /* Parameters to and from a safetensors file: one array a parameter, by path. Loading refuses a file whose paths, shapes
  * or types differ and lists the differences. A handle with no_data reads the file at once and compares it at the first
- * prediction; before that it has no parameters to give. */
+ * prediction; before that it has no parameters to give. Saving refuses parameters that are not finite with NT_DIVERGED,
+ * and leaves the file as it was. */
 nt_status nt_run_save(nt_run *run, const char *path);
 nt_status nt_run_load(nt_run *run, const char *path);
 

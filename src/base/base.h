@@ -129,6 +129,10 @@ nt_status nt__write_file_pieces(const char *path, const nt__piece *pieces, size_
 /* Writes all of it to an open file, where the system takes it in parts too. False with errno: some is not there. */
 bool nt__write_all(int file, const void *bytes, size_t length);
 bool nt__is_folder(const char *path);
+/* A device or a pipe: another file must not take its name. */
+bool nt__is_special(const char *path);
+/* The folder a path lies in: "." for a bare name. NULL when memory is short; the caller frees it. */
+char *nt__folder_of(const char *path);
 /* What a person can do about an error of the system when a file was to be written, "; free space ..."; "" when there is
  * nothing to say. */
 const char *nt__write_advice(int error);

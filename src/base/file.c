@@ -131,8 +131,7 @@ static bool sync_folder(const char *folder) {
     return good;
 }
 
-/* The folder a path lies in: "." for a bare name. */
-static char *folder_of(const char *path) {
+char *nt__folder_of(const char *path) {
     const char *slash = strrchr(path, '/');
     if (!slash) return nt__strdup(".");
     return slash == path ? nt__strdup("/") : nt__sprintf("%.*s", (int)(slash - path), path);
@@ -151,8 +150,7 @@ static nt_status write_beside(const char *path, const char *folder, const char *
     return sync_folder(folder) ? NT_OK : fail_from_errno("sync the folder after a write to it,", folder);
 }
 
-/* A device or a pipe: another file must not take its name. */
-static bool is_special(const char *path) {
+bool nt__is_special(const char *path) {
     struct stat info;
     return stat(path, &info) == 0 && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode);
 }
@@ -164,8 +162,8 @@ static nt_status write_into(const char *path, const nt__piece *pieces, size_t co
 }
 
 nt_status nt__write_file_pieces(const char *path, const nt__piece *pieces, size_t count) {
-    if (is_special(path)) return write_into(path, pieces, count);
-    char *folder = folder_of(path);
+    if (nt__is_special(path)) return write_into(path, pieces, count);
+    char *folder = nt__folder_of(path);
     char *beside = folder ? name_beside(path) : NULL;
     nt_status status = beside ? write_beside(path, folder, beside, pieces, count) : NT_OUT_OF_MEMORY;
     nt__free(beside);
@@ -179,8 +177,8 @@ nt_status nt__write_file(const char *path, const void *data, size_t length) {
 
 nt_status nt__check_can_write(const char *path) {
     if (nt__is_folder(path)) return nt__fail(NT_INVALID, "'%s' is a folder: name a file", path);
-    if (is_special(path)) return access(path, W_OK) == 0 ? NT_OK : fail_from_errno("write", path);
-    char *folder = folder_of(path);
+    if (nt__is_special(path)) return access(path, W_OK) == 0 ? NT_OK : fail_from_errno("write", path);
+    char *folder = nt__folder_of(path);
     if (!folder) return NT_OUT_OF_MEMORY;
     nt_status status = NT_OK;
     if (!nt__is_folder(folder))

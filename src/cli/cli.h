@@ -81,6 +81,9 @@ nt__exit_code nt__session_close(nt__session *session, nt__exit_code code);
 nt__exit_code nt__session_fail(nt__session *session, nt_status status);
 /* Path of the parameters of a run; NULL when memory is short. The caller frees it. */
 char *nt__session_weights(const nt__session *session);
+/* Writes the parameters; a former file becomes "<path>.previous". Refused where they would replace a file and are initial
+ * values (no step was trained and none were loaded), and where another run holds the file's folder. */
+nt_status nt__keep_parameters(nt_run *run, bool is_loaded, const char *path);
 /* Loads --weights, else the parameters that training left in run_dir. */
 nt_status nt__session_load_weights(nt__session *session);
 

@@ -71,7 +71,7 @@ static nt_status save(nt__shell *shell, const nt__words *words) {
     char *path = weights(shell, words);
     nt_status status = path ? NT_OK : NT_OUT_OF_MEMORY;
     if (status == NT_OK && !words->count) status = nt__make_folder(nt_run_dir(shell->current->run));
-    if (status == NT_OK) status = nt_run_save(shell->current->run, path);
+    if (status == NT_OK) status = nt__keep_parameters(shell->current->run, shell->current->is_loaded, path);
     if (status == NT_OK) nt__terminal_line(&shell->terminal, "parameters in %s", path);
     nt__free(path);
     return status;

@@ -3,11 +3,6 @@
  */
 #include "cli/cli.h"
 
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
-#include <unistd.h>
-
 #include "base/base.h"
 
 /* "test" is evaluated when the experiment has one, with the parameters that training ended with. */
@@ -19,21 +14,9 @@ static nt_status report_test(nt__session *session) {
     return status;
 }
 
-/* Written beside and whole before the former file is moved away: a save that fails changes nothing. */
-static nt_status replace(nt__session *session, const char *path) {
-    char *fresh = nt__sprintf("%s.new", path);
-    nt_status status = fresh ? nt_run_save(session->run, fresh) : NT_OUT_OF_MEMORY;
-    if (status == NT_OK) status = nt__keep_previous(path);
-    if (status == NT_OK && rename(fresh, path) != 0)
-        status = nt__fail(NT_IO, "cannot rename '%s' to '%s': %s", fresh, path, strerror(errno));
-    if (fresh && status != NT_OK) unlink(fresh);
-    nt__free(fresh);
-    return status;
-}
-
 static nt_status save_to(nt__session *session, const char *path) {
     nt_status status = nt__make_folder(nt_run_dir(session->run));
-    if (status == NT_OK) status = replace(session, path);
+    if (status == NT_OK) status = nt__keep_parameters(session->run, false, path);
     if (status != NT_OK) return status;
     nt__terminal_line(&session->terminal, "parameters in %s", path);
     nt__terminal_line(&session->terminal, "log in %s/metrics.jsonl", nt_run_dir(session->run));

@@ -3,7 +3,9 @@
  * Not here: the form of a line (log/jsonl.c).
  */
 #include <string.h>
+#include <sys/stat.h>
 
+#include "run/folder.h"
 #include "run/run_internal.h"
 
 /* ---- the first line --------------------------------------------------------------------------------------------- */
@@ -82,6 +84,23 @@ static nt_status lock_folder(nt_run *run) {
     if (status == NT_OK) return NT_OK;
     return nt__fail(status, "run_dir: %s%s", nt_error_message(),
                     status == NT_INVALID ? " by another run: wait for its end, or give this one another run_dir" : "");
+}
+
+static bool holds(const nt_run *run, const char *folder) {
+    struct stat held, wanted;
+    return run->lock >= 0 && fstat(run->lock, &held) == 0 && stat(folder, &wanted) == 0 &&
+           held.st_dev == wanted.st_dev && held.st_ino == wanted.st_ino;
+}
+
+nt_status nt__run_lock_for(const nt_run *run, const char *path, int *descriptor) {
+    *descriptor = -1;
+    char *folder = nt__folder_of(path);
+    if (!folder) return NT_OUT_OF_MEMORY;
+    nt_status status = holds(run, folder) ? NT_OK : nt__lock_folder(folder, descriptor);
+    nt__free(folder);
+    if (status != NT_INVALID) return status;
+    return nt__fail(status, "cannot write '%s': %s by another run: wait for its end, or name a file in another folder",
+                    path, nt_error_message());
 }
 
 static nt_status open_log(nt_run *run) {

@@ -1,4 +1,5 @@
 /* Parameters between the flat buffers of the device and named host arrays: reading one, saving and loading all. */
+#include <math.h>
 #include <string.h>
 
 #include "run/run_internal.h"
@@ -77,6 +78,29 @@ static void free_groups(const nt_run *run, nt_array **groups) {
     for (size_t g = 0; groups && g < run->layout.group_count; g++) nt_array_free(groups[g]);
 }
 
+static int64_t count_not_finite(const nt__named_array *array) {
+    size_t width = nt_dtype_size(array->type.dtype);
+    int64_t count = 0, length = nt_shape_elements(array->type.shape);
+    for (int64_t i = 0; i < length; i++)
+        count += !isfinite(nt__element_get(array->type.dtype, (const char *)array->data + (size_t)i * width));
+    return count;
+}
+
+/* A loss is computed before the step that it leads to: what the last step broke, no loss has shown. */
+static nt_status check_finite(const char *path, const nt__named_array *arrays, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        int64_t bad = count_not_finite(&arrays[i]);
+        if (!bad) continue;
+        return nt__fail(
+            NT_DIVERGED,
+            "'%s' is not written: %lld of the %lld elements of parameter '%s' are infinite or not a number. "
+            "Train again with a lower learning rate or with gradient clipping, and look for a gradient "
+            "that is not finite (the square root of 0 has one)",
+            path, (long long)bad, (long long)nt_shape_elements(arrays[i].type.shape), arrays[i].name);
+    }
+    return NT_OK;
+}
+
 nt_status nt_run_save(nt_run *run, const char *path) {
     if (!nt__given(run, "nt_run_save", "run") || !nt__given(path, "nt_run_save", "path")) return NT_INVALID;
     if (check_parameters(run) != NT_OK) return NT_INVALID;
@@ -92,6 +116,7 @@ nt_status nt_run_save(nt_run *run, const char *path) {
         arrays[i] = (nt__named_array){row->path, row->type, piece(row, groups[row->group])};
     }
     const char *const metadata[][2] = {{"experiment", run->experiment->name}, {"format", "nitro-parameters-1"}};
+    if (status == NT_OK) status = check_finite(path, arrays, count);
     if (status == NT_OK) status = nt__safetensors_write(path, arrays, count, metadata, 2);
     free_groups(run, groups);
     nt__arena_free(&arena);

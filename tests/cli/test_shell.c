@@ -365,6 +365,68 @@ static void wrong_commands_are_explained(void **state) {
     assert_int_equal(finish(&s), 1); /* a command failed */
 }
 
+/* ---- saving ----------------------------------------------------------------------------------------------------- */
+
+static void assert_same_file(const char *a, const char *b, bool wanted) {
+    static char first[MOST_OUTPUT], second[MOST_OUTPUT];
+    read_output(a, first);
+    read_output(b, second);
+    assert_int_equal(memcmp(first, second, sizeof first) == 0, wanted);
+}
+
+#define KEPT "runs/Edited/parameters.safetensors"
+
+/* What was trained is not lost to initial values, to a second save or to another run. */
+static void a_save_loses_nothing(void **state) {
+    (void)state;
+    unlink(KEPT);
+    unlink(KEPT ".previous");
+    shell s = start_with(usual_words);
+    ask(&s, "new one");
+    ask(&s, "train 2 steps");
+    assert_string_equal(ask(&s, "save"), "parameters in " KEPT "\n");
+    assert_string_equal(ask(&s, "save trained"), "parameters in trained\n");
+    assert_int_equal(access(KEPT ".previous", F_OK), -1);
+    ask(&s, "train 2 steps");
+    assert_string_equal(ask(&s, "save"), "parameters in " KEPT "\n");
+    assert_same_file(KEPT ".previous", "trained", true);
+    assert_same_file(KEPT, "trained", false);
+    ask(&s, "save trained-more");
+    ask(&s, "new two");
+    ask(&s, "train 1 steps");
+    assert_has(ask(&s, "save " KEPT), "cannot write '" KEPT "': the folder 'runs/Edited' is in use by another run");
+    ask(&s, "free one");
+    ask(&s, "new three");
+    assert_has(ask(&s, "save " KEPT), "is there already, and this run has only the parameters that it was drawn with");
+    assert_has(ask(&s, "save no-folder/file"), "there is no folder 'no-folder'");
+    assert_same_file(KEPT, "trained-more", true);
+    assert_string_equal(ask(&s, "load trained"), "");
+    assert_string_equal(ask(&s, "save " KEPT), "parameters in " KEPT "\n");
+    assert_same_file(KEPT, "trained", true);
+    assert_same_file(KEPT ".previous", "trained-more", true);
+    assert_string_equal(ask(&s, "save /dev/null"), "parameters in /dev/null\n");
+    assert_int_equal(access("/dev/null.previous", F_OK), -1);
+    finish(&s);
+}
+
+/* The loss of the only step is finite, its gradient is not. */
+static void parameters_that_are_not_finite_are_not_saved(void **state) {
+    (void)state;
+    static char kept_bytes[MOST_OUTPUT], after_bytes[MOST_OUTPUT];
+    assert_int_equal(nitro("train", "main.c", "helper.c", "--max-steps=1", "--run-dir=finite")->code, 0);
+    read_output("finite/parameters.safetensors", kept_bytes);
+    put_edited("main.c", main_source, "return nt_cross_entropy(logits, nt_field(batch, \"label\"));",
+               "return nt_add(nt_cross_entropy(logits, nt_field(batch, \"label\")), "
+               "nt_mean(nt_sqrt(nt_mul(logits, 0.0))));");
+    const ended *e = nitro("train", "main.c", "helper.c", "--max-steps=1", "--run-dir=finite");
+    assert_int_equal(e->code, 1);
+    assert_has(e->err, "9 of the 9 elements of parameter 'hidden.weight' are infinite or not a number");
+    read_output("finite/parameters.safetensors", after_bytes);
+    assert_memory_equal(kept_bytes, after_bytes, sizeof kept_bytes);
+    assert_int_equal(access(scratch("finite/parameters.safetensors.new"), F_OK), -1);
+    assert_int_equal(access(scratch("finite/parameters.safetensors.previous"), F_OK), -1);
+}
+
 /* Device fields of a live run, presets, predictions: the whole of what is printed. */
 static void fields_presets_and_predictions(void **state) {
     (void)state;
@@ -532,6 +594,8 @@ int main(void) {
         cmocka_unit_test_setup(broken_files_leave_the_old_code, start_afresh),
         cmocka_unit_test_setup(other_fields_and_experiments, start_afresh),
         cmocka_unit_test_setup(wrong_commands_are_explained, start_afresh),
+        cmocka_unit_test_setup(a_save_loses_nothing, start_afresh),
+        cmocka_unit_test_setup(parameters_that_are_not_finite_are_not_saved, start_afresh),
         cmocka_unit_test_setup(fields_presets_and_predictions, start_afresh),
         cmocka_unit_test_setup(wrong_use_ends_before_the_prompt, start_afresh),
         cmocka_unit_test_setup(an_interrupt_ends_the_command_only, start_afresh),

@@ -1,0 +1,12 @@
+/* The lock of a run's folder, for what writes into such a folder beside the run itself. */
+#ifndef NT_RUN_FOLDER_H
+#define NT_RUN_FOLDER_H
+
+#include "base/base.h"
+#include "nitro/run.h"
+
+/* Locks the folder that `path` lies in for a file that `run` writes there. Nothing is locked (-1) where the run has
+ * that lock already. NT_INVALID: another run has it. Close with nt__unlock_folder. */
+nt_status nt__run_lock_for(const nt_run *run, const char *path, int *descriptor);
+
+#endif
