@@ -142,7 +142,8 @@ nt_status nt__check_can_write(const char *path);
  * locked. Where the file system has no locks, nothing is locked and that is no failure. */
 nt_status nt__lock_folder(const char *path, int *descriptor);
 void nt__unlock_folder(int descriptor);
-/* Renames "path" to "path.previous", over an older one: before it is written anew. No file is no failure. */
+/* Gives the file "path" the second name "path.previous", in place of an older one: before another file is renamed to
+ * "path", which so exists at every moment. Where files cannot have two names it is renamed. No file is no failure. */
 nt_status nt__keep_previous(const char *path);
 /* Makes a folder and its parents. */
 nt_status nt__make_folder(const char *path);

@@ -258,12 +258,20 @@ void nt__unlock_folder(int descriptor) {
     if (descriptor >= 0) close(descriptor);
 }
 
+/* A second name for the file, so that "path" is there at every moment. Some file systems have no second names. */
+static bool keep_as(const char *path, const char *previous) {
+    struct stat info;
+    if (lstat(path, &info) != 0) return errno == ENOENT;
+    if (unlink(previous) != 0 && errno != ENOENT) return false;
+    return link(path, previous) == 0 || rename(path, previous) == 0;
+}
+
 nt_status nt__keep_previous(const char *path) {
     char *previous = nt__sprintf("%s.previous", path);
     if (!previous) return NT_OUT_OF_MEMORY;
-    bool failed = rename(path, previous) != 0 && errno != ENOENT;
-    nt_status status =
-        failed ? nt__fail(NT_IO, "%s: cannot keep the former file as %s: %s", path, previous, strerror(errno)) : NT_OK;
+    nt_status status = NT_OK;
+    if (!keep_as(path, previous))
+        status = nt__fail(NT_IO, "%s: cannot keep the former file as %s: %s", path, previous, strerror(errno));
     nt__free(previous);
     return status;
 }

@@ -674,6 +674,31 @@ static void a_nan_is_shown_without_a_sign(void **state) {
     assert_string_equal(text, "nan nan -1.5");
 }
 
+/* The file is there under its name until the next one takes that. */
+static void the_former_file_keeps_its_name_too(void **state) {
+    (void)state;
+    assert_int_equal(mkdir(scratch("former"), 0700), 0);
+    scratch_put("former/kept", "first", 5);
+    scratch_put("former/kept.previous", "older", 5);
+    assert_int_equal(nt__keep_previous(scratch("former/kept")), NT_OK);
+    assert_content("former/kept", "first");
+    assert_content("former/kept.previous", "first");
+    scratch_put("former/kept.new", "second", 6);
+    assert_int_equal(rename(scratch("former/kept.new"), scratch("former/kept")), 0);
+    assert_int_equal(nt__keep_previous(scratch("former/kept")), NT_OK);
+    assert_content("former/kept", "second");
+    assert_content("former/kept.previous", "second");
+    /* What was kept stays where nothing takes its place. */
+    assert_int_equal(unlink(scratch("former/kept")), 0);
+    assert_int_equal(nt__keep_previous(scratch("former/kept")), NT_OK);
+    assert_content("former/kept.previous", "second");
+    /* What cannot be kept stays too. */
+    scratch_put("former/stuck", "here", 4);
+    assert_int_equal(mkdir(scratch("former/stuck.previous"), 0700), 0);
+    assert_int_equal(nt__keep_previous(scratch("former/stuck")), NT_IO);
+    assert_content("former/stuck", "here");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(fail_sets_the_message_and_returns_the_status),
@@ -714,6 +739,7 @@ int main(void) {
         cmocka_unit_test(a_place_to_write_to_is_looked_at_before),
         cmocka_unit_test(a_locked_folder_is_locked_for_all_others),
         cmocka_unit_test(a_nan_is_shown_without_a_sign),
+        cmocka_unit_test(the_former_file_keeps_its_name_too),
     };
     return cmocka_run_group_tests_name("base", tests, scratch_make, scratch_remove);
 }
