@@ -142,6 +142,9 @@ nt_status nt__check_can_write(const char *path);
  * locked. Where the file system has no locks, nothing is locked and that is no failure. */
 nt_status nt__lock_folder(const char *path, int *descriptor);
 void nt__unlock_folder(int descriptor);
+/* Removes what processes that were killed left of writing "<name>.new" files. Hold the folder's lock: such files are
+ * written under it. What cannot be removed stays. */
+void nt__remove_leftovers(const char *folder);
 /* Gives the file "path" the second name "path.previous", in place of an older one: before another file is renamed to
  * "path", which so exists at every moment. Where files cannot have two names it is renamed. No file is no failure. */
 nt_status nt__keep_previous(const char *path);

@@ -3,6 +3,7 @@
  */
 #include "base/base.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
@@ -94,6 +95,24 @@ static char *name_beside(const char *path) {
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
     return nt__sprintf("%s.%ld-%u-%ld.tmp", path, (long)getpid(), atomic_fetch_add(&counter, 1), now.tv_nsec);
+}
+
+/* "<name>.new.<process>-<counter>-<time>.tmp": the form that name_beside gives. */
+static bool is_leftover(const char *name) {
+    const char *end = strstr(name, ".new.");
+    long process, time;
+    unsigned turn;
+    int length = 0;
+    if (!end || end == name) return false;
+    return sscanf(end, ".new.%ld-%u-%ld.tmp%n", &process, &turn, &time, &length) == 3 && length > 0 && !end[length];
+}
+
+void nt__remove_leftovers(const char *folder) {
+    const struct dirent *entry;
+    DIR *entries = opendir(folder);
+    while (entries && (entry = readdir(entries)))
+        if (is_leftover(entry->d_name)) unlinkat(dirfd(entries), entry->d_name, 0);
+    if (entries) closedir(entries);
 }
 
 bool nt__write_all(int file, const void *bytes, size_t length) {

@@ -116,6 +116,7 @@ static nt_status open_log(nt_run *run) {
 nt_status nt__log_begin(nt_run *run) {
     if (run->settings.no_log || run->log) return NT_OK;
     nt_status status = lock_folder(run);
+    if (status == NT_OK) nt__remove_leftovers(run->settings.run_dir);
     if (status == NT_OK) status = open_log(run);
     if (status == NT_OK) return NT_OK;
     nt__log_close(run->log);

@@ -115,6 +115,29 @@ static void a_run_of_another_process_is_noticed(void **state) {
     }
 }
 
+/* What a killed save left is removed by the run that has the folder, and nothing else is. */
+static void leftovers_of_killed_saves_are_removed(void **state) {
+    (void)state;
+    assert_int_equal(mkdir(scratch("left"), 0700), 0);
+    scratch_put("left/parameters.safetensors.new.4711-0-123456789.tmp", "half", 4);
+    scratch_put("left/other.new.12-3-45.tmp", "half", 4);
+    scratch_put("left/parameters.safetensors", "whole", 5);
+    scratch_put("left/mine.new.tmp", "mine", 4);
+    scratch_put("left/mine.new.1-2-3.tmp.txt", "mine", 4);
+    int folder;
+    assert_ok(nt__lock_folder(scratch("left"), &folder));
+    nt_run *run = make("left", NULL);
+    assert_fails(nt_train(run), NT_INVALID, "is in use by another run");
+    assert_int_equal(scratch_entries(scratch("left")), 5);
+    nt__unlock_folder(folder);
+    assert_ok(nt_train(run));
+    nt_run_free(run);
+    assert_file("left/parameters.safetensors", "whole");
+    assert_file("left/mine.new.tmp", "mine");
+    assert_file("left/mine.new.1-2-3.tmp.txt", "mine");
+    assert_log_is_whole("left", 4);
+}
+
 static void a_folder_that_is_a_file_is_refused(void **state) {
     (void)state;
     scratch_put("file", "text", 4);
@@ -208,6 +231,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_second_run_in_the_folder_is_refused),
         cmocka_unit_test(a_run_of_another_process_is_noticed),
+        cmocka_unit_test(leftovers_of_killed_saves_are_removed),
         cmocka_unit_test(a_folder_that_is_a_file_is_refused),
         cmocka_unit_test(a_folder_that_cannot_be_made_is_refused),
         cmocka_unit_test(a_disk_that_is_full_at_the_start_changes_nothing),
