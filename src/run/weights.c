@@ -163,7 +163,7 @@ static nt_status check_file(const nt_run *run, const char *path, const nt__safet
     return status;
 }
 
-static nt_status upload_group(nt_run *run, int group, const nt__safetensors *file) {
+static nt_status upload_group(const nt_run *run, int group, const nt__safetensors *file, nt__buffer *fresh) {
     nt__type type = nt__group_type(&run->layout.groups[group]);
     nt_array *flat = nt_array_new(type.dtype, type.shape);
     if (!flat) return NT_OUT_OF_MEMORY;
@@ -173,20 +173,29 @@ static nt_status upload_group(nt_run *run, int group, const nt__safetensors *fil
         memcpy(piece(row, flat), nt__safetensors_find(file, row->path)->data,
                (size_t)row->length * nt_dtype_size(row->type.dtype));
     }
-    nt__buffer fresh = {0};
     nt_status status =
-        nt__buffer_upload(run->engine, 0, run->device.parameters[group].name, NT__PARAMETERS, type, flat->data, &fresh);
+        nt__buffer_upload(run->engine, 0, run->device.parameters[group].name, NT__PARAMETERS, type, flat->data, fresh);
     nt_array_free(flat);
-    if (status != NT_OK) return status;
-    nt__buffer_free(&run->device.parameters[group]);
-    run->device.parameters[group] = fresh;
-    return NT_OK;
+    return status;
 }
 
-/* Nothing is taken of a file that does not fit. */
+/* All groups or none: half of a file would be a model that nobody trained. */
 static nt_status take(nt_run *run, const char *path, const nt__safetensors *file) {
     nt_status status = check_file(run, path, file);
-    for (size_t g = 0; status == NT_OK && g < run->layout.group_count; g++) status = upload_group(run, (int)g, file);
+    if (status != NT_OK) return status;
+    size_t count = run->layout.group_count, uploaded = 0;
+    nt__buffer *fresh = nt__alloc(count, sizeof *fresh);
+    if (!fresh) return NT_OUT_OF_MEMORY;
+    while (status == NT_OK && uploaded < count) {
+        status = upload_group(run, (int)uploaded, file, &fresh[uploaded]);
+        if (status == NT_OK) uploaded++;
+    }
+    for (size_t g = 0; g < uploaded; g++) {
+        nt__buffer *unused = status == NT_OK ? &run->device.parameters[g] : &fresh[g];
+        nt__buffer_free(unused);
+        if (status == NT_OK) *unused = fresh[g];
+    }
+    nt__free(fresh);
     return status;
 }
 

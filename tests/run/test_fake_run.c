@@ -294,6 +294,52 @@ static void goes_on_after_a_failure(void **state) {
     assert_end();
 }
 
+static const char *group_of(const void *e, const char *path) {
+    (void)e;
+    return strncmp(path, "hidden", 6) == 0 ? "hidden" : "logits";
+}
+
+/* Parameters of another seed, in a file; how many uploads the setup of a run takes. */
+static int save_other_parameters(void) {
+    Toy e = small_toy();
+    nt_run_options options = short_options(NULL);
+    options.seed = (nt_maybe_int){true, 99};
+    nt_run *run;
+    assert_ok(nt_run_new(&variant, &e, &options, &run));
+    int uploads = (int)fake_count("uploads");
+    assert_ok(nt_run_save(run, scratch("toy.safetensors")));
+    nt_run_free(run);
+    assert_end();
+    return uploads;
+}
+
+/* A file is taken whole or not at all: the second of two groups has no room. */
+static void a_load_that_fails_changes_nothing(void **state) {
+    (void)state;
+    static const char *const paths[] = {"hidden.weight", "logits.weight"};
+    variant.hooks.param_group = group_of;
+    char settings[64];
+    snprintf(settings, sizeof settings, "upload=oom@%d", save_other_parameters() + 2);
+    setenv("NITRO_FAKE", settings, 1);
+    nt_run *run;
+    assert_ok(make_small(&run));
+    nt_array *before[2];
+    for (int i = 0; i < 2; i++) before[i] = nt_run_parameter(run, paths[i]);
+    for (int load = 0; load < 2; load++) {
+        nt_status status = nt_run_load(run, scratch("toy.safetensors"));
+        assert_int_equal(status, load == 0 ? NT_OUT_OF_MEMORY : NT_OK);
+        for (int i = 0; i < 2; i++) {
+            nt_array *now = nt_run_parameter(run, paths[i]);
+            assert_int_equal(memcmp(before[i]->data, now->data, now->bytes) == 0, load == 0);
+            nt_array_free(now);
+        }
+    }
+    for (int i = 0; i < 2; i++) nt_array_free(before[i]);
+    nt_run_free(run);
+    assert_same_counts(0, 0);
+    assert_end();
+}
+
 static void validates_after_a_failure(void **state) {
     (void)state;
     nt_run *run;
@@ -555,6 +601,7 @@ int main(int argc, char **argv) {
         {"taken parameters", "run=taken@4", taken_parameters},
         {"second readback error", "readback=error@2", readback_error},
         {"goes on after a failure", "run=oom@3", goes_on_after_a_failure},
+        {"a load that fails changes nothing", "", a_load_that_fails_changes_nothing},
         {"validates after a failure", "readback=error@1", validates_after_a_failure},
         {"other major version", "api=1.0", other_major_version},
         {"small table", "small-table", small_table},
