@@ -238,6 +238,7 @@ static nt_status epoch(loop *l) {
     nt_status status = train_pass(l);
     if (status == NT_OK) status = validate_epoch(run);
     if (status != NT_OK) return status;
+    if (!l->seen) return NT_OK; /* stopped before the first one: there is nothing to tell */
     size_t count;
     const nt_value *values = nt__result_values(run, &count);
     nt__tell(run, &(nt_event){.kind = NT_EVENT_EPOCH,
@@ -283,8 +284,13 @@ int64_t nt__steps_of_all_epochs(const nt_run *run) {
     return __builtin_mul_overflow(an_epoch, run->settings.max_epochs, &steps) ? INT64_MAX : steps;
 }
 
+/* The step at which this call ends, which may be past the horizon. */
 static int64_t steps_in_all(const nt_run *run) {
-    return run->settings.max_steps < run->horizon ? run->settings.max_steps : run->horizon;
+    int64_t all, an_epoch = nt__split_batches(run->train) / run->settings.accum;
+    if (__builtin_mul_overflow(an_epoch, run->settings.max_epochs - run->epoch, &all) ||
+        __builtin_add_overflow(all, run->step, &all))
+        all = INT64_MAX;
+    return run->settings.max_steps < all ? run->settings.max_steps : all;
 }
 
 nt_status nt_train(nt_run *run) {

@@ -218,6 +218,31 @@ static void a_stop_request_ends_at_the_next_step(void **state) {
     nt_run_free(run);
 }
 
+static void keep_steps(const nt_event *event, void *context) {
+    int64_t *steps = context;
+    if (event->kind == NT_EVENT_STEP) *steps = event->steps;
+}
+
+/* Each call tells the step that it ends at, also past the epochs that the run was made for. */
+static void progress_is_told_to_the_end_of_each_call(void **state) {
+    (void)state;
+    int64_t steps = 0;
+    Toy e = Toy_defaults();
+    nt_run_options options = quiet_options(NULL);
+    options.max_epochs = (nt_maybe_int){true, 2};
+    options.on_event = keep_steps;
+    options.event_context = &steps;
+    nt_run *run = make(&e, options);
+    assert_ok(nt_train(run));
+    assert_int_equal(steps, 16);
+    assert_ok(nt_train_more(run, 1, 0));
+    assert_int_equal(steps, 24);
+    assert_ok(nt_train_more(run, 0, 3));
+    assert_int_equal(steps, 27);
+    assert_int_equal(nt_run_step(run), 27);
+    nt_run_free(run);
+}
+
 /* What validations and epochs told until the request, which comes with a batch of the second validation. */
 typedef struct cut_short {
     size_t batches, epochs, values;
@@ -386,6 +411,7 @@ int main(void) {
         cmocka_unit_test(accumulation_equals_the_merged_batch),
         cmocka_unit_test(a_nan_stops_the_run),
         cmocka_unit_test(a_stop_request_ends_at_the_next_step),
+        cmocka_unit_test(progress_is_told_to_the_end_of_each_call),
         cmocka_unit_test(a_stop_request_ends_a_validation_at_the_next_batch),
         cmocka_unit_test(max_steps_ends_the_run),
         cmocka_unit_test(a_listener_cannot_start_the_run_again),
