@@ -569,6 +569,36 @@ static void sources_are_stopped(void **state) {
     assert_end();
 }
 
+static void *stop_and_release(void *unused) {
+    usleep(50000);
+    nt_stop_request();
+    usleep(500000);
+    toy_release(true);
+    return unused;
+}
+
+/* The first batch does not come: the epoch has no loss, and is not told. */
+static void sources_are_stopped_at_once(void **state) {
+    (void)state;
+    static heard h;
+    pthread_t other;
+    use_sources();
+    reading.sticks = 1;
+    Toy e = small_toy();
+    nt_run_options options = short_options(&h);
+    nt_run *run;
+    assert_ok(nt_run_new(&variant, &e, &options, &run));
+    assert_int_equal(pthread_create(&other, NULL, stop_and_release, NULL), 0);
+    assert_fails(nt_train(run), NT_INTERRUPTED, "stopped as asked at step 0 of epoch 1");
+    assert_int_equal(pthread_join(other, NULL), 0);
+    assert_int_equal(h.count, 0);
+    assert_int_equal(h.epochs, 0);
+    nt_run_free(run);
+    nt_stop_clear();
+    assert_same_counts(0, 0);
+    assert_end();
+}
+
 static void sources_and_every_upload_fails(void **state) {
     use_sources();
     every_upload_fails(state);
@@ -618,6 +648,7 @@ int main(int argc, char **argv) {
         {"sources and slow events", "event=slow", sources_end_well},
         {"sources fail", "", sources_fail},
         {"sources are stopped", "", sources_are_stopped},
+        {"sources are stopped at once", "", sources_are_stopped_at_once},
         {"sources and every upload fails", "", sources_and_every_upload_fails},
         {"sources and every readback fails", "", sources_and_every_readback_fails},
     };
