@@ -297,6 +297,18 @@ static nt_status compile(build *b, char **path) {
 
 /* ---- finding and loading ---------------------------------------------------------------------------------------- */
 
+/* The first load of changed code could end the process, or give wrong numbers. */
+static nt_status refuse_changed(const build *b, char **path) {
+    bool whole;
+    nt_status status = nt__objects_check(*path, &whole);
+    if (status == NT_OK && whole) return NT_OK;
+    if (status == NT_OK)
+        nt__notice("'%s' is compiled again: its compiled form, '%s', was changed on disk", b->request->files[0], *path);
+    nt__free(*path);
+    *path = NULL;
+    return status;
+}
+
 /* *path is NULL when no object fits. A listed file that is gone is a reason to compile, which says so if it matters. */
 static nt_status find_compiled(build *b, char **path) {
     char *data;
@@ -306,10 +318,11 @@ static nt_status find_compiled(build *b, char **path) {
     if (status == NT_OK && files.count > 0) status = nt__objects_path(&b->objects, b->recipe, &files, path);
     nt__words_free(&files);
     nt__free(data);
-    if (*path && access(*path, R_OK) != 0) {
+    if (*path && access(*path, F_OK) != 0) {
         nt__free(*path);
         *path = NULL;
     }
+    if (*path) status = refuse_changed(b, path);
     return status == NT_OUT_OF_MEMORY ? status : NT_OK;
 }
 

@@ -3,7 +3,8 @@
  * <recipe>.files lists the files that the last build of a recipe read; <key>.so is an object. The key is the hash of
  * the recipe and of every listed name and content, so an object is right for as long as it is found: what the compiler
  * would read is what it read then. (A new header that would be found before one of the list is not seen until a listed
- * file changes.) Files are written beside and renamed; two processes may build the same object at once.
+ * file changes.) Files are written beside and renamed; two processes may build the same object at once. An object ends
+ * in the hash of the bytes before, which the dynamic loader does not look at: code that was changed on disk is not run.
  *
  * Not here: making objects (build.c).
  */
@@ -165,9 +166,25 @@ nt_status nt__objects_keep(const nt__objects *objects, nt__recipe recipe, const 
     size_t length;
     nt_status status = nt__read_file(finished, &data, &length);
     if (status != NT_OK) return status;
-    status = nt__write_file(path, data, length);
+    const nt__hash hash = nt__hash_bytes(data, length);
+    status = nt__write_file_pieces(path, (const nt__piece[]){{data, length}, {&hash, sizeof hash}}, 2);
     nt__free(data);
     return status == NT_OK ? keep_list(objects, recipe, files) : status;
+}
+
+nt_status nt__objects_check(const char *path, bool *whole) {
+    char *data;
+    size_t length;
+    nt__hash kept;
+    *whole = false;
+    nt_status status = nt__read_file(path, &data, &length);
+    if (status == NT_OUT_OF_MEMORY) return status;
+    if (data && length > sizeof kept) {
+        memcpy(&kept, data + length - sizeof kept, sizeof kept);
+        *whole = nt__hash_equal(kept, nt__hash_bytes(data, length - sizeof kept));
+    }
+    nt__free(data);
+    return NT_OK;
 }
 
 /* ---- tidying up ------------------------------------------------------------------------------------------------- */

@@ -28,6 +28,8 @@ nt_status nt__objects_path(const nt__objects *objects, nt__recipe recipe, const 
 /* Keeps a finished object under its path, and the list of files for the recipe. */
 nt_status nt__objects_keep(const nt__objects *objects, nt__recipe recipe, const nt__words *files, const char *finished,
                            const char *path);
+/* Whether every byte of a kept object is as it was kept. Short memory is the only failure. */
+nt_status nt__objects_check(const char *path, bool *whole);
 /* Notes that the object was used today. */
 void nt__objects_touch(const char *path);
 /* Deletes what nobody used for 30 days, and what builds left that were killed: after ten minutes when the process is

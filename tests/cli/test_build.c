@@ -59,6 +59,16 @@ static void builds(const char *file, const char *more, bool anew, const char *sh
     assert_int_equal(compiled(), anew);
 }
 
+/* ... because what was kept of it is no longer what was compiled. */
+static void builds_with_a_word(const char *file, const char *shown) {
+    const ended *e = help(file, NULL, NULL);
+    assert_has(e->err, file, "' is compiled again: its compiled form, '", ".so', was changed on disk\n");
+    assert_ptr_equal(strchr(e->err, '\n') + 1, e->err + strlen(e->err));
+    assert_int_equal(e->code, 0);
+    assert_has(e->out, shown);
+    assert_true(compiled());
+}
+
 static void put_simple(const char *file, const char *name) {
     put_experiment(file, name, "", "");
 }
@@ -328,14 +338,40 @@ static void a_damaged_object_is_compiled_again(void **state) {
     put_simple("a.c", "First");
     builds("a.c", NULL, true, "First (");
     assert_int_equal(each_ending(scratch("cache/nitro/experiments"), ".so", damage), 1);
-    builds("a.c", NULL, true, "First (");
+    builds_with_a_word("a.c", "First (");
     builds("a.c", NULL, false, "First (");
     assert_int_equal(each_ending(scratch("cache/nitro/experiments"), ".so", halve), 1);
-    builds("a.c", NULL, true, "First (");
+    builds_with_a_word("a.c", "First (");
     assert_int_equal(each_ending(scratch("cache/nitro/experiments"), ".so", drop_last_byte), 1);
-    builds("a.c", NULL, true, "First (");
+    builds_with_a_word("a.c", "First (");
     assert_int_equal(each_ending(scratch("cache/nitro/experiments"), ".files", damage), 1);
     builds("a.c", NULL, true, "First (");
+}
+
+static long flip_tenths; /* where, from the start */
+static void flip(const char *path) {
+    struct stat info;
+    assert_int_equal(stat(path, &info), 0);
+    FILE *file = fopen(path, "r+b");
+    assert_non_null(file);
+    long at = flip_tenths < 10 ? info.st_size * flip_tenths / 10 : info.st_size - 1;
+    assert_int_equal(fseek(file, at, SEEK_SET), 0);
+    int byte = fgetc(file);
+    assert_int_equal(fseek(file, at, SEEK_SET), 0);
+    assert_int_equal(fputc(byte ^ 0x41, file), byte ^ 0x41);
+    assert_int_equal(fclose(file), 0);
+}
+
+/* A changed byte anywhere, the hash behind the object among them, is seen before the code is loaded. */
+static void a_changed_object_is_compiled_again(void **state) {
+    (void)state;
+    put_simple("a.c", "First");
+    builds("a.c", NULL, true, "First (");
+    for (flip_tenths = 0; flip_tenths <= 10; flip_tenths += 2) {
+        assert_int_equal(each_ending(scratch("cache/nitro/experiments"), ".so", flip), 1);
+        builds_with_a_word("a.c", "First (");
+    }
+    builds("a.c", NULL, false, "First (");
 }
 
 static void old_objects_are_deleted_when_a_new_one_is_made(void **state) {
@@ -588,6 +624,7 @@ int main(void) {
         cmocka_unit_test_setup(files_that_never_rest_are_reported, start),
         cmocka_unit_test_setup(a_file_saved_during_a_compile_is_compiled_again, start),
         cmocka_unit_test_setup(a_damaged_object_is_compiled_again, start),
+        cmocka_unit_test_setup(a_changed_object_is_compiled_again, start),
         cmocka_unit_test_setup(old_objects_are_deleted_when_a_new_one_is_made, start),
         cmocka_unit_test_setup(what_killed_builds_left_is_deleted, start),
         cmocka_unit_test_setup(without_a_cache_folder_a_temporary_one_serves, start),
