@@ -26,8 +26,8 @@ static const char *const known[][2] = {
     {"xla_cpu_enable_fast_min_max", "bool: min and max may lose a nan"},
     {"xla_cpu_max_isa", "text: the newest instructions to use, as AVX2"},
     {"xla_cpu_multi_thread_eigen", "bool: matrix products use several threads"},
-    {"xla_cpu_parallel_codegen_split_count", "whole number: pieces that are compiled at once"},
-    {"xla_cpu_prefer_vector_width", "whole number: bits of a vector, as 256"},
+    {"xla_cpu_parallel_codegen_split_count", "1 to 1024: pieces that are compiled at once"},
+    {"xla_cpu_prefer_vector_width", "0 to 4096: bits of a vector, as 256"},
     {"xla_cpu_use_onednn", "bool: matrix products by oneDNN"},
     {"xla_cpu_use_xnnpack", "bool: operations by XNNPACK"},
     {"xla_disable_hlo_passes", "text: passes to leave out, divided by commas"},
@@ -92,7 +92,8 @@ static nt_status read_option(nt__options *options, const char *given) {
         if (strcmp(options->overrides[i].name, override->name) == 0)
             return nt__fail(NT_INVALID, "compile option '%s' is given twice: give it once", override->name);
     options->count++;
-    return read_value(options, equals + 1, override);
+    nt_status status = nt__option_check_range("compile option", override->name, equals + 1);
+    return status == NT_OK ? read_value(options, equals + 1, override) : status;
 }
 
 static int by_name(const void *a, const void *b) {

@@ -272,6 +272,8 @@ static nt_status try_flags(void) {
     const needed_slot called[] = {SLOT(PJRT_Plugin_Initialize), SLOT(PJRT_Client_Create)};
     if (!flags || !*flags || !has_slot(nt__loaded.api, &called[0]) || !has_slot(nt__loaded.api, &called[1]))
         return NT_OK;
+    nt_status status = nt__flags_check_ranges(flags);
+    if (status != NT_OK) return status;
     pid_t child = fork();
     if (child < 0) return nt__fail(NT_ENGINE, "cannot start a process that tries XLA_FLAGS: %s", strerror(errno));
     if (child == 0) {

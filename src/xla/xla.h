@@ -152,6 +152,9 @@ typedef struct nt__compile_options {
     const nt__override *overrides;
     size_t override_count;
 } nt__compile_options;
+/* Refuses a value that is no whole number within the range of the option, for those options where the engine would end
+ * the process. `kind` begins the message: "compile option". */
+nt_status nt__option_check_range(const char *kind, const char *name, const char *value);
 /* The protobuf bytes, never empty; free with nt__free. */
 nt_status nt__compile_options_encode(const nt__compile_options *options, uint8_t **bytes, size_t *length);
 

@@ -23,6 +23,8 @@ typedef struct nt__plugin {
 extern nt__plugin nt__loaded;
 /* Finds and loads the plugin unless that was done. */
 nt_status nt__plugin_load(void);
+/* nt__option_check_range for each option in XLA_FLAGS, or in the file that it names. */
+nt_status nt__flags_check_ranges(const char *flags);
 /* The folder that is searched when no variable names one (folders.c). Returns out. */
 const char *nt__plugin_folders(char out[NT__PATH_SIZE]);
 

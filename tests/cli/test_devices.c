@@ -54,7 +54,15 @@ static void unknown_engine_flags_are_refused(void **state) {
     const ended *e = nitro("devices");
     assert_int_equal(e->code, 1);
     assert_has(e->err, "nitro: ", "XLA_FLAGS='--no_such_flag'", "correct or unset it");
-    setenv("XLA_FLAGS", "--xla_cpu_enable_fast_math=false", 1);
+    static const char outside[] = "--xla_cpu_enable_fast_math=false\t--xla_cpu_parallel_codegen_split_count=-1";
+    put_text("flags", outside);
+    for (int in_file = 0; in_file < 2; in_file++) {
+        setenv("XLA_FLAGS", in_file ? scratch("flags") : outside, 1);
+        e = nitro("devices");
+        assert_int_equal(e->code, 1);
+        assert_has(e->err, "XLA_FLAGS 'xla_cpu_parallel_codegen_split_count' is -1, and must be a whole number from 1");
+    }
+    setenv("XLA_FLAGS", "--xla_cpu_enable_fast_math=false --xla_cpu_parallel_codegen_split_count=4", 1);
     e = nitro("devices");
     unsetenv("XLA_FLAGS");
     assert_int_equal(e->code, 0);

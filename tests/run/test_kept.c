@@ -283,6 +283,14 @@ static void wrong_options_are_refused_before_anything_is_built(void **state) {
         {"7", "compile option '7' is not written NAME=VALUE", "as in "},
         {"=7", "compile option '=7' is not written NAME=VALUE", "as in "},
         {"xla_a=", "compile option 'xla_a=' is not written NAME=VALUE", "as in "},
+        {"xla_cpu_parallel_codegen_split_count=-1", "option 'xla_cpu_parallel_codegen_split_count' is -1",
+         "must be a whole number from 1 to 1024"},
+        {"xla_cpu_parallel_codegen_split_count=2147483647", "is 2147483647", "a whole number from 1 to 1024"},
+        {"xla_cpu_parallel_codegen_split_count=\"0\"", "is \"0\"", "a whole number from 1 to 1024"},
+        {"xla_cpu_parallel_codegen_split_count=9e9", "is 9e9", "a whole number from 1 to 1024"},
+        {"xla_cpu_parallel_codegen_split_count=99999999999999999999", "is 9999", "a whole number from 1 to 1024"},
+        {"xla_backend_optimization_level=4", "is 4", "a whole number from 0 to 3"},
+        {"xla_cpu_prefer_vector_width=-256", "is -256", "a whole number from 0 to 4096"},
         {NULL, "compile option 'NULL' is not written NAME=VALUE", "as in "},
     };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
