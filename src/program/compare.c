@@ -153,6 +153,7 @@ static void compare_connections(const nt__description *old, const nt__descriptio
 /* The user's calls are looked at first: what nitro adds around them follows from them, and from the parts. */
 static void compare_operations(const nt__description *old, const nt__description *new, bool parts_moved,
                                nt__text *out) {
+    if (strcmp(old->text, new->text) == 0) return;
     if (compare_lines(walk_of(old, true), walk_of(new, true), out) || parts_moved) return;
     if (compare_lines(walk_of(old, false), walk_of(new, false), out)) return;
     compare_connections(old, new, out);
@@ -164,6 +165,7 @@ void nt__description_compare(const nt__description *old, const nt__description *
     if (!explained) compare_operations(old, new, parts.length > 0, &operations);
     nt__text_add(out, "%s%s%s", parts.length ? parts.data : "", parts.length && operations.length ? "; " : "",
                  operations.length ? operations.data : "");
+    if (!parts.length && !operations.length) nt__text_add(out, "the same program, which was not found compiled");
     out->failed |= parts.failed || operations.failed;
     nt__text_free(&parts);
     nt__text_free(&operations);

@@ -154,6 +154,14 @@ static void damage_programs(void) {
     nt__free(files);
 }
 
+static void remove_programs(void) {
+    nt__disk_file *files;
+    size_t count;
+    assert_ok(nt__disk_files(&disk, nt__disk_program_ending, &files, &count));
+    for (size_t i = 0; i < count; i++) assert_true(nt__disk_remove(&disk, files[i].name));
+    nt__free(files);
+}
+
 static void begin(void) {
     nt_set_notice(hear, NULL);
     setenv("NITRO_CACHE_DIR", scratch("cache"), 1);
@@ -243,6 +251,19 @@ static void what_moved_is_known_across_processes(void **state) {
     end();
 }
 
+/* Nothing moved, and the program is compiled all the same. */
+static void a_program_that_was_removed_is_the_same_program(void **state) {
+    (void)state;
+    begin();
+    ready();
+    remove_programs();
+    ready_afresh(.loud = true);
+    assert_counts(1, 0, 0);
+    assert_reported(0, "the same program, which was not found compiled", "");
+    assert_said(0, "(the same program, which was not found compiled); 1 programs, ");
+    end();
+}
+
 static void what_asks_for_no_disk_gets_none(void **state) {
     (void)state;
     begin();
@@ -269,7 +290,8 @@ static void a_damaged_program_is_compiled_and_replaced(void **state) {
     damage_programs();
     ready_afresh(.loud = true);
     assert_counts(1, 0, 1);
-    assert_reported(0, "", "the saved one is not used: its checksum is wrong");
+    assert_reported(0, "the same program, which was not found compiled",
+                    "the saved one is not used: its checksum is wrong");
     assert_said(0, "; on disk: the saved one is not used: its checksum is wrong); 1 programs");
     assert_int_equal(programs_on_disk(), 1);
     ready_afresh();
@@ -572,6 +594,7 @@ int main(int argc, char **argv) {
         {"older version", "api=0.40", the_next_one_loads},
         {"loaded is not saved", "", what_is_loaded_is_not_saved_again},
         {"what moved", "", what_moved_is_known_across_processes},
+        {"removed", "", a_program_that_was_removed_is_the_same_program},
         {"no disk asked for", "", what_asks_for_no_disk_gets_none},
         {"damaged", "", a_damaged_program_is_compiled_and_replaced},
         {"load error", "load=error@1", a_refused_program_is_compiled_and_replaced},
