@@ -117,6 +117,10 @@ void nt__hash_hex(nt__hash hash, char out[33]);
 double nt__seconds(void); /* monotonic */
 /* Whole file into memory, NUL-terminated (the NUL is not counted). */
 nt_status nt__read_file(const char *path, char **data, size_t *length);
+/* The same of a regular file only: NT_IO for a pipe or a device, which could hold the caller up for ever. */
+nt_status nt__read_regular(const char *path, char **data, size_t *length);
+/* The same for a folder of nitro's own, where a link is refused too, and a file of more than `most` bytes. */
+nt_status nt__read_kept(const char *path, size_t most, char **data, size_t *length);
 /* Writes beside the target, syncs, renames: a reader sees the old file or the new one, whole. A target that is a device
  * or a pipe is written into. */
 nt_status nt__write_file(const char *path, const void *data, size_t length);
@@ -126,6 +130,9 @@ typedef struct nt__piece {
     size_t length;
 } nt__piece;
 nt_status nt__write_file_pieces(const char *path, const nt__piece *pieces, size_t count);
+/* The same for a folder of nitro's own: the file takes the place of whatever has its name. A folder is moved away, to a
+ * name that ends in ".tmp". */
+nt_status nt__write_kept(const char *path, const nt__piece *pieces, size_t count);
 /* Writes all of it to an open file, where the system takes it in parts too. False with errno: some is not there. */
 bool nt__write_all(int file, const void *bytes, size_t length);
 bool nt__is_folder(const char *path);

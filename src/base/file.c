@@ -87,6 +87,38 @@ nt_status nt__read_file(const char *path, char **data, size_t *length) {
     return status;
 }
 
+/* A pipe is opened without waiting for its other end, and then refused. */
+static nt_status read_regular(const char *path, int flags, size_t most, char **data, size_t *length) {
+    struct stat info;
+    *data = NULL;
+    *length = 0;
+    int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | flags);
+    if (file < 0) return fail_from_errno("open", path);
+    nt_status status;
+    if (fstat(file, &info) != 0)
+        status = fail_from_errno("look at", path);
+    else if (!S_ISREG(info.st_mode))
+        status = nt__fail(NT_IO, "cannot read '%s': it is no regular file", path);
+    else if ((uint64_t)info.st_size > most)
+        status =
+            nt__fail(NT_IO, "'%s' has %lld bytes, and no more than %zu are read", path, (long long)info.st_size, most);
+    else
+        status = read_all(file, path, data, length);
+    close(file);
+    if (status == NT_OK) return NT_OK;
+    nt__free(*data);
+    *data = NULL;
+    return status;
+}
+
+nt_status nt__read_regular(const char *path, char **data, size_t *length) {
+    return read_regular(path, 0, SIZE_MAX, data, length);
+}
+
+nt_status nt__read_kept(const char *path, size_t most, char **data, size_t *length) {
+    return read_regular(path, O_NOFOLLOW, most, data, length);
+}
+
 /* ---- writing ---------------------------------------------------------------------------------------------------- */
 
 /* Process, counter and time make the name unique, also between machines that share the folder. */
@@ -180,14 +212,33 @@ static nt_status write_into(const char *path, const nt__piece *pieces, size_t co
     return fill_file(file, pieces, count, false) ? NT_OK : fail_from_errno("write", path);
 }
 
-nt_status nt__write_file_pieces(const char *path, const nt__piece *pieces, size_t count) {
-    if (nt__is_special(path)) return write_into(path, pieces, count);
+static nt_status replace(const char *path, const nt__piece *pieces, size_t count) {
     char *folder = nt__folder_of(path);
     char *beside = folder ? name_beside(path) : NULL;
     nt_status status = beside ? write_beside(path, folder, beside, pieces, count) : NT_OUT_OF_MEMORY;
     nt__free(beside);
     nt__free(folder);
     return status == NT_OK ? NT_OK : nt__fail_in(status, "writing '%s'", path);
+}
+
+nt_status nt__write_file_pieces(const char *path, const nt__piece *pieces, size_t count) {
+    return nt__is_special(path) ? write_into(path, pieces, count) : replace(path, pieces, count);
+}
+
+/* A folder under that name. A rename takes the place of everything else. */
+static nt_status move_folder_away(const char *path) {
+    struct stat info;
+    if (lstat(path, &info) != 0 || !S_ISDIR(info.st_mode)) return NT_OK;
+    char *aside = name_beside(path);
+    if (!aside) return NT_OUT_OF_MEMORY;
+    nt_status status = rename(path, aside) == 0 ? NT_OK : fail_from_errno("move the folder away that is", path);
+    nt__free(aside);
+    return status;
+}
+
+nt_status nt__write_kept(const char *path, const nt__piece *pieces, size_t count) {
+    nt_status status = move_folder_away(path);
+    return status == NT_OK ? replace(path, pieces, count) : status;
 }
 
 nt_status nt__write_file(const char *path, const void *data, size_t length) {

@@ -92,6 +92,8 @@ nt_status nt__objects_workshop(const nt__objects *objects, char **path) {
 
 /* ---- finding and keeping ---------------------------------------------------------------------------------------- */
 
+enum { MOST_BYTES = 1 << 30 }; /* of an object and of a list: more is none of nitro's */
+
 static char *list_path(const nt__objects *objects, nt__recipe recipe) {
     char hex[33];
     nt__hash_hex(recipe, hex);
@@ -113,7 +115,7 @@ nt_status nt__objects_sources(const nt__objects *objects, nt__recipe recipe, cha
     size_t length;
     *data = NULL;
     char *path = list_path(objects, recipe);
-    nt_status status = path ? nt__read_file(path, data, &length) : NT_OUT_OF_MEMORY;
+    nt_status status = path ? nt__read_kept(path, MOST_BYTES, data, &length) : NT_OUT_OF_MEMORY;
     nt__free(path);
     if (status == NT_OUT_OF_MEMORY || !*data) return status == NT_OUT_OF_MEMORY ? status : NT_OK;
     split_lines(*data, files);
@@ -123,7 +125,7 @@ nt_status nt__objects_sources(const nt__objects *objects, nt__recipe recipe, cha
 static nt_status add_content(const char *path, nt__text *key) {
     char *data, hex[33];
     size_t length;
-    nt_status status = nt__read_file(path, &data, &length);
+    nt_status status = nt__read_regular(path, &data, &length);
     if (status != NT_OK) return status;
     nt__hash_hex(nt__hash_bytes(data, length), hex);
     nt__free(data);
@@ -154,7 +156,7 @@ static nt_status keep_list(const nt__objects *objects, nt__recipe recipe, const 
     for (size_t i = 0; i < files->count; i++) nt__text_add(&list, "%s\n", files->items[i]);
     char *path = list_path(objects, recipe);
     nt_status status = NT_OUT_OF_MEMORY;
-    if (path && !list.failed) status = nt__write_file(path, list.data, list.length);
+    if (path && !list.failed) status = nt__write_kept(path, &(nt__piece){list.data, list.length}, 1);
     nt__free(path);
     nt__text_free(&list);
     return status;
@@ -167,7 +169,7 @@ nt_status nt__objects_keep(const nt__objects *objects, nt__recipe recipe, const 
     nt_status status = nt__read_file(finished, &data, &length);
     if (status != NT_OK) return status;
     const nt__hash hash = nt__hash_bytes(data, length);
-    status = nt__write_file_pieces(path, (const nt__piece[]){{data, length}, {&hash, sizeof hash}}, 2);
+    status = nt__write_kept(path, (const nt__piece[]){{data, length}, {&hash, sizeof hash}}, 2);
     nt__free(data);
     return status == NT_OK ? keep_list(objects, recipe, files) : status;
 }
@@ -177,7 +179,7 @@ nt_status nt__objects_check(const char *path, bool *whole) {
     size_t length;
     nt__hash kept;
     *whole = false;
-    nt_status status = nt__read_file(path, &data, &length);
+    nt_status status = nt__read_kept(path, MOST_BYTES, &data, &length);
     if (status == NT_OUT_OF_MEMORY) return status;
     if (data && length > sizeof kept) {
         memcpy(&kept, data + length - sizeof kept, sizeof kept);

@@ -86,7 +86,7 @@ static nt_status read_program(const nt__disk *disk, const char *name, head *h, n
     *out = (nt__disk_program){0};
     *problem = "";
     if (snprintf(path, sizeof path, "%s/%s", disk->folder, name) >= (int)sizeof path) return NT_OK;
-    nt_status status = nt__read_file(path, &out->data, &length);
+    nt_status status = nt__read_kept(path, nt__disk_most(disk), &out->data, &length);
     if (status == NT_OUT_OF_MEMORY) return status;
     if (status != NT_OK) {
         if (status != NT_NOT_FOUND) *problem = "it cannot be read";
@@ -183,7 +183,7 @@ static nt_status write_pieces(const nt__disk *disk, const nt__disk_key *key, hea
         return nt__fail(NT_INVALID, "the path of the folder '%s' is too long", disk->folder);
     h->checksum = checksum_of(h, all->data, all->length);
     const nt__piece pieces[] = {{h, sizeof *h}, {all->data, all->length}};
-    return nt__write_file_pieces(path, pieces, 2);
+    return nt__write_kept(path, pieces, 2);
 }
 
 nt_status nt__disk_write(const nt__disk *disk, const nt__disk_key *key, const nt__disk_program *program) {

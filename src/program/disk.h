@@ -37,6 +37,8 @@ nt_status nt__disk_files(const nt__disk *disk, const char *ending, nt__disk_file
 /* Removes the files that were used longest ago until the others are within the limit, and what was left half-written
  * more than an hour ago. */
 nt_status nt__disk_shrink(const nt__disk *disk);
+/* The most bytes that a file is read of: who lowers the limit still reads what is there. */
+size_t nt__disk_most(const nt__disk *disk);
 bool nt__disk_remove(const nt__disk *disk, const char *name);
 /* Notes that a file was used now. */
 void nt__disk_touch(const nt__disk *disk, const char *name);

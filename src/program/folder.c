@@ -47,6 +47,10 @@ static bool read_size(const char *text, uint64_t *out) {
     return false;
 }
 
+size_t nt__disk_most(const nt__disk *disk) {
+    return (size_t)(disk->limit > usual_limit ? disk->limit : usual_limit);
+}
+
 static void find_limit(nt__disk *disk) {
     const char *given = getenv("NITRO_CACHE_SIZE");
     disk->limit = usual_limit;
@@ -202,7 +206,8 @@ nt_status nt__disk_get(const nt__disk *disk, const char *name, char **data, size
     size_t bytes = 0;
     *data = NULL;
     *length = 0;
-    nt_status status = path_of(disk, name, path) ? nt__read_file(path, &file, &bytes) : NT_NOT_FOUND;
+    nt_status status =
+        path_of(disk, name, path) ? nt__read_kept(path, nt__disk_most(disk), &file, &bytes) : NT_NOT_FOUND;
     if (status == NT_OUT_OF_MEMORY) return status;
     if (status != NT_OK) nt__fail_nothing();
     bool whole = file && bytes >= sizeof wanted;
@@ -225,7 +230,7 @@ nt_status nt__disk_put(const nt__disk *disk, const char *name, const void *data,
     nt__hash hash = nt__hash_bytes(data, length);
     nt__piece pieces[] = {{&hash, sizeof hash}, {data, length}};
     if (!path_of(disk, name, path)) return NT_OK;
-    nt_status status = nt__write_file_pieces(path, pieces, 2);
+    nt_status status = nt__write_kept(path, pieces, 2);
     if (status == NT_OUT_OF_MEMORY) return status;
     if (status != NT_OK) nt__fail_nothing();
     return NT_OK;

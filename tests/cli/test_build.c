@@ -374,6 +374,48 @@ static void a_changed_object_is_compiled_again(void **state) {
     builds("a.c", NULL, false, "First (");
 }
 
+static void become_a_pipe(const char *path) {
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(mkfifo(path, 0600), 0);
+}
+
+static void become_a_device(const char *path) {
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(symlink("/dev/zero", path), 0);
+}
+
+static void become_a_folder(const char *path) {
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(mkdir(path, 0700), 0);
+}
+
+/* Reading a pipe or a device would have no end. Something that is no object in an object's place is replaced. */
+static void what_is_no_file_is_replaced(void **state) {
+    (void)state;
+    static void (*const acts[])(const char *path) = {become_a_pipe, become_a_device, become_a_folder};
+    put_simple("a.c", "First");
+    builds("a.c", NULL, true, "First (");
+    for (size_t i = 0; i < sizeof acts / sizeof *acts; i++) {
+        assert_int_equal(each_ending(scratch("cache/nitro/experiments"), ".so", acts[i]), 1);
+        builds_with_a_word("a.c", "First (");
+        builds("a.c", NULL, false, "First (");
+        assert_int_equal(each_ending(scratch("cache/nitro/experiments"), ".files", acts[i]), 1);
+        builds("a.c", NULL, true, "First (");
+        builds("a.c", NULL, false, "First (");
+    }
+}
+
+/* A header that became a pipe is no reason to wait for what comes out of it. */
+static void a_source_that_is_no_file_is_refused(void **state) {
+    (void)state;
+    put_simple("pipe.c", "First");
+    builds("pipe.c", NULL, true, "First (");
+    become_a_pipe(scratch("pipe.c"));
+    put_text("watched-cc", "#!/bin/sh\nexit 1\n");
+    assert_int_equal(help("pipe.c", NULL, NULL)->code, 1);
+    assert_int_equal(unlink(scratch("pipe.c")), 0);
+}
+
 static void old_objects_are_deleted_when_a_new_one_is_made(void **state) {
     (void)state;
     char folder[SCRATCH_PATH];
@@ -625,6 +667,8 @@ int main(void) {
         cmocka_unit_test_setup(a_file_saved_during_a_compile_is_compiled_again, start),
         cmocka_unit_test_setup(a_damaged_object_is_compiled_again, start),
         cmocka_unit_test_setup(a_changed_object_is_compiled_again, start),
+        cmocka_unit_test_setup(what_is_no_file_is_replaced, start),
+        cmocka_unit_test_setup(a_source_that_is_no_file_is_refused, start),
         cmocka_unit_test_setup(old_objects_are_deleted_when_a_new_one_is_made, start),
         cmocka_unit_test_setup(what_killed_builds_left_is_deleted, start),
         cmocka_unit_test_setup(without_a_cache_folder_a_temporary_one_serves, start),

@@ -205,6 +205,36 @@ static void what_is_wrong_is_said(void **state) {
     nt__free(data);
 }
 
+/* Reading a pipe or a device would have no end, and so would writing into a pipe. */
+static void what_is_no_file_is_refused_and_replaced(void **state) {
+    (void)state;
+    static const char *const small = "small.last";
+    nt__disk_key key = key_of(1);
+    char name[NT__DISK_NAME], why[NT__DISK_WHY], *data;
+    size_t length;
+    name_of(&key, name);
+    for (int kind = 0; kind < 3; kind++) {
+        const char *const names[] = {name, small};
+        for (size_t i = 0; i < 2; i++) {
+            unlink(in_disk(names[i]));
+            int made = kind == 0   ? mkfifo(in_disk(names[i]), 0600)
+                       : kind == 1 ? symlink("/dev/zero", in_disk(names[i]))
+                                   : mkdir(in_disk(names[i]), 0700);
+            assert_int_equal(made, 0);
+        }
+        assert_int_equal(answer_to(&key, why), NT__DISK_REFUSED);
+        assert_string_equal(why, "the saved one is not used: it cannot be read");
+        assert_ok(nt__disk_get(&disk, small, &data, &length));
+        assert_null(data);
+        assert_ok(put(&key, "bytes", 5));
+        assert_int_equal(answer_to(&key, why), NT__DISK_FOUND);
+        assert_ok(nt__disk_put(&disk, small, "ab", 2));
+        assert_ok(nt__disk_get(&disk, small, &data, &length));
+        assert_int_equal(length, 2);
+        nt__free(data);
+    }
+}
+
 /* B21: what another plugin, processor or format left is not used and is left to them. */
 static void programs_of_others_are_not_used_and_stay(void **state) {
     (void)state;
@@ -681,6 +711,7 @@ int main(void) {
         TEST(every_changed_byte_is_noticed),
         TEST(every_other_length_is_noticed),
         TEST(what_is_wrong_is_said),
+        TEST(what_is_no_file_is_refused_and_replaced),
         TEST(programs_of_others_are_not_used_and_stay),
         TEST(what_was_used_longest_ago_goes),
         TEST(what_is_larger_than_all_may_be_is_not_written),
