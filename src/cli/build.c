@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "cli/cli.h"
 #include "cli/compiler.h"
 #include "cli/objects.h"
 #include "cli/watch.h"
@@ -141,6 +142,7 @@ static nt_status run_compiler(const nt__words *command, bool *good) {
     int exit_code = 0;
     nt_status status = command->failed ? NT_OUT_OF_MEMORY : nt__process_run(command, &exit_code);
     *good = exit_code == 0;
+    if (nt__signals_noted()) return nt__fail(NT_INTERRUPTED, "stopped by a signal while '%s' ran", command->items[0]);
     return status;
 }
 
@@ -284,14 +286,18 @@ static nt_status compile_and_keep(build *b, const char *workshop, char **path) {
     return status;
 }
 
+/* A signal meanwhile goes to the compiler too, ends the build, and leaves no folder behind. */
 static nt_status compile(build *b, char **path) {
     char *workshop;
     nt__objects_prune(&b->objects);
+    nt__signals_note();
     nt_status status = nt__objects_workshop(&b->objects, &workshop);
-    if (status != NT_OK) return status;
-    status = compile_and_keep(b, workshop, path);
-    nt__folder_remove(workshop);
-    nt__free(workshop);
+    if (status == NT_OK) {
+        status = compile_and_keep(b, workshop, path);
+        nt__folder_remove(workshop);
+        nt__free(workshop);
+    }
+    nt__signals_note_end();
     return status;
 }
 

@@ -100,6 +100,10 @@ nt_status nt__prediction_make(const nt__prediction *prediction, const nt_experim
                               nt__terminal *terminal);
 void nt__prediction_free(nt__prediction *prediction);
 
+/* SIGINT and SIGTERM end nothing from the first call to the last; the second tells whether one came. */
+void nt__signals_note(void);
+bool nt__signals_noted(void);
+void nt__signals_note_end(void);
 /* The first SIGINT or SIGTERM asks the run to stop, the second ends the process. */
 void nt__stop_on_signals(void);
 

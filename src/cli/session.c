@@ -19,7 +19,7 @@ nt__exit_code nt__load_files(const nt__arguments *arguments, const nt__command_o
                                  .cflags = options->cflags,
                                  .ldflags = options->ldflags};
     nt__built built;
-    if (nt__build(&request, &built) != NT_OK) return nt__report(NT__EXIT_FAILED);
+    if ((status = nt__build(&request, &built)) != NT_OK) return nt__report_failure(status);
     nt__built_free(&built);
     return NT__EXIT_DONE;
 }

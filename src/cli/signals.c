@@ -68,6 +68,37 @@ bool nt__end_requested(void) {
     return ended;
 }
 
+/* ---- while the compiler runs ------------------------------------------------------------------------------------ */
+
+static volatile sig_atomic_t noted;
+static const int notable[] = {SIGINT, SIGTERM};
+enum { NOTABLE = sizeof notable / sizeof *notable };
+static struct sigaction before[NOTABLE];
+
+static void note(int signal_number) {
+    (void)signal_number;
+    noted = 1;
+}
+
+/* Who has a handler already, as the shell, keeps it. */
+void nt__signals_note(void) {
+    struct sigaction action = {.sa_handler = note, .sa_flags = SA_RESTART};
+    sigemptyset(&action.sa_mask);
+    noted = 0;
+    for (size_t i = 0; i < NOTABLE; i++) {
+        sigaction(notable[i], NULL, &before[i]);
+        if (before[i].sa_handler == SIG_DFL) sigaction(notable[i], &action, NULL);
+    }
+}
+
+bool nt__signals_noted(void) {
+    return noted;
+}
+
+void nt__signals_note_end(void) {
+    for (size_t i = 0; i < NOTABLE; i++) sigaction(notable[i], &before[i], NULL);
+}
+
 /* ---- in a single run -------------------------------------------------------------------------------------------- */
 
 void nt__stop_on_signals(void) {

@@ -263,6 +263,22 @@ static void a_compiler_that_crashes_is_reported(void **state) {
     assert_has(e->err, "watched-cc' was ended by signal 9");
 }
 
+/* Ctrl-C goes to the command and to the compiler; here the command alone is told. */
+static void a_signal_during_a_compile_leaves_no_folder(void **state) {
+    (void)state;
+    static const char *const signals[] = {"INT", "TERM"};
+    put_simple("a.c", "First");
+    for (size_t i = 0; i < 2; i++) {
+        char text[128];
+        snprintf(text, sizeof text, "#!/bin/sh\nkill -%s $PPID\nexit 1\n", signals[i]);
+        put_text("watched-cc", text);
+        const ended *e = help("a.c", NULL, NULL);
+        assert_int_equal(e->code, 130);
+        assert_has(e->err, "nitro: stopped by a signal while '", "watched-cc' ran\n");
+        assert_int_equal(scratch_entries(scratch("cache/nitro/experiments")), 0);
+    }
+}
+
 /* A file that is saved during every compile has no content that an object could be named by. */
 static void files_that_never_rest_are_reported(void **state) {
     (void)state;
@@ -663,6 +679,7 @@ int main(void) {
         cmocka_unit_test_setup(flags_with_an_open_quote_are_refused, start),
         cmocka_unit_test_setup(a_missing_compiler_is_reported, start),
         cmocka_unit_test_setup(a_compiler_that_crashes_is_reported, start),
+        cmocka_unit_test_setup(a_signal_during_a_compile_leaves_no_folder, start),
         cmocka_unit_test_setup(files_that_never_rest_are_reported, start),
         cmocka_unit_test_setup(a_file_saved_during_a_compile_is_compiled_again, start),
         cmocka_unit_test_setup(a_damaged_object_is_compiled_again, start),
