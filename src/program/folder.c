@@ -87,6 +87,8 @@ static void give_up(nt__disk *disk, const char *why) {
 /* What can be executed lies in it: nobody else may put anything there. */
 static nt_status use_place(bool make, nt__disk *disk) {
     nt_status status = make ? nt__make_private_folder(disk->folder) : NT_OK;
+    if (!make && access(disk->folder, F_OK) == 0 && !nt__is_folder(disk->folder))
+        status = nt__fail(NT_IO, "'%s' is no folder; remove it or choose another place", disk->folder);
     if (status == NT_OK && nt__is_folder(disk->folder)) status = nt__check_private_folder(disk->folder);
     if (status == NT_OK && nt__is_folder(disk->folder) && access(disk->folder, R_OK | X_OK) != 0)
         status = nt__fail(NT_IO, "cannot read the folder '%s': %s", disk->folder, strerror(errno));

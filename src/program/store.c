@@ -134,14 +134,19 @@ static nt_status write(const nt__program *program, const uint8_t *bytes, size_t 
     return nt__disk_write(&store.disk, &key, &saved);
 }
 
+/* The description counts too, and the program is worth more: it is the newer of the two when there is no room. */
 static nt_status keep_description(const nt__program *program) {
     char name[NT__DISK_NAME];
+    nt__disk_key key = key_of(program);
     nt__text text = {0};
     nt__describe_write(program, &text);
     nt__describe_name(program, name);
     nt_status status = text.failed ? NT_OUT_OF_MEMORY : nt__disk_put(&store.disk, name, text.data, text.length);
     nt__text_free(&text);
-    return status;
+    if (status != NT_OK) return status;
+    nt__disk_name(&key, name);
+    nt__disk_touch(&store.disk, name);
+    return nt__disk_shrink(&store.disk);
 }
 
 nt_status nt__store_keep(const nt__program *program, const nt__executable *executable, double seconds,

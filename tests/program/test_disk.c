@@ -435,6 +435,21 @@ static void put_file(const char *name, const char *text) {
     overwrite(name, text, strlen(text));
 }
 
+/* Who uses it and who only looks hear the same. */
+static void a_file_in_the_place_of_the_folder_is_told(void **state) {
+    (void)state;
+    nt__disk other;
+    use_folder("with-file");
+    assert_int_equal(mkdir(scratch("with-file"), 0700), 0);
+    scratch_put("with-file/programs", "x", 1);
+    for (int make = 0; make < 2; make++) {
+        assert_ok(nt__disk_open(make, &other));
+        assert_null(other.folder);
+        assert_non_null(strstr(other.why, "is no folder; remove it or choose another"));
+        nt__disk_close(&other);
+    }
+}
+
 static void half_written_files_go_when_they_are_old(void **state) {
     (void)state;
     const nt__disk_key key = key_of(1);
@@ -719,6 +734,7 @@ int main(void) {
         TEST(the_folder_is_the_first_that_is_named),
         TEST(the_folder_is_private),
         TEST(a_folder_that_cannot_be_made_is_no_failure),
+        TEST(a_file_in_the_place_of_the_folder_is_told),
         TEST(half_written_files_go_when_they_are_old),
         TEST(a_program_that_ended_a_process_goes),
         TEST(marks_that_make_no_sense_remove_nothing),

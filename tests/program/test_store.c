@@ -394,6 +394,35 @@ static void a_folder_of_others_is_told_once(void **state) {
     end();
 }
 
+static uint64_t bytes_on_disk(void) {
+    nt__disk_file *files;
+    size_t count;
+    uint64_t bytes = 0;
+    assert_ok(nt__disk_files(&disk, NULL, &files, &count));
+    for (size_t i = 0; i < count; i++) bytes += files[i].bytes;
+    nt__free(files);
+    return bytes;
+}
+
+/* What is told of the programs is within the limit too, and gives way to them. */
+static void all_files_are_within_the_limit(void **state) {
+    (void)state;
+    char limit[32];
+    begin();
+    ready();
+    uint64_t all = bytes_on_disk();
+    for (uint64_t less = 0; less < 2; less++) {
+        snprintf(limit, sizeof limit, "%llu", (unsigned long long)(all - less));
+        setenv("NITRO_CACHE_SIZE", limit, 1);
+        remove_programs();
+        ready_afresh();
+        assert_counts(1, 0, 0);
+        assert_true(bytes_on_disk() <= all - less);
+        assert_int_equal(programs_on_disk(), 1);
+    }
+    end();
+}
+
 static void a_program_that_is_larger_than_the_limit_is_told(void **state) {
     (void)state;
     setenv("NITRO_CACHE_SIZE", "100", 1);
@@ -606,6 +635,7 @@ int main(int argc, char **argv) {
         {"no load", "missing=PJRT_Executable_DeserializeAndLoad", a_plugin_that_cannot_save_is_no_notice},
         {"full disk", "", a_full_disk_is_told_once},
         {"folder of others", "", a_folder_of_others_is_told_once},
+        {"all within the limit", "", all_files_are_within_the_limit},
         {"too large", "", a_program_that_is_larger_than_the_limit_is_told},
         {"load ends the process", "", a_program_that_ends_the_process_does_so_once},
         {"another plugin", "", another_plugin_compiles_and_a_copy_does_not},
