@@ -181,10 +181,20 @@ static void give_back(void *argument) {
     nt__arena_free(&h->arena);
 }
 
+/* The only place where a worker may be cancelled, and where it is if the source has asked for it. */
+static nt_status read_cancellable(const nt_source *source, nt_request *request) {
+    int before;
+    pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, &before);
+    nt_status status = source->read(source->context, request);
+    pthread_testcancel();
+    pthread_setcancelstate(before, NULL);
+    return status;
+}
+
 static nt_status call_read(handed *h, nt_host_batch *batch) {
     const nt_source *source = &h->split->source;
     nt__fail_nothing();
-    nt_status status = source->read(source->context, &h->request);
+    nt_status status = read_cancellable(source, &h->request);
     return explain(source, "read", status == NT_OK ? take(h, batch) : status);
 }
 

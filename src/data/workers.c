@@ -156,9 +156,12 @@ static task take_task(nt__worker *worker, int64_t *index) {
     return next;
 }
 
+/* A source may cancel its thread, but only within its read (nt__source_read): anywhere else the thread would end with
+ * the lock in its hands. */
 static void *work(void *argument) {
     nt__worker *worker = argument;
     int64_t index = 0;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
     for (task next; (next = take_task(worker, &index)) != LEAVE;) {
         if (next == READ)
             read_batch(worker);

@@ -16,7 +16,7 @@ typedef struct made {
     int64_t rows;
     bool in_order;
     /* What it does at a batch of a pass, counted from 1; 0: never. */
-    int64_t fails_at, also_fails_at, exits_at, sticks_at, slow_at;
+    int64_t fails_at, also_fails_at, exits_at, cancels_at, sticks_at, slow_at;
     double slow, pace; /* seconds: of the slow batch, of every batch */
     /* Overrides the first field, given with the batch `odd_at`. */
     nt_array *(*odd)(const nt_request *request);
@@ -94,6 +94,7 @@ static inline nt_status made_read(void *context, nt_request *request) {
     made_sleep(batch == m->slow_at ? m->slow : m->pace);
     made_leave(m);
     if (batch == m->exits_at) pthread_exit(NULL);
+    if (batch == m->cancels_at) return pthread_cancel(pthread_self()) == 0 ? NT_OK : NT_IO;
     if (batch == m->fails_at || batch == m->also_fails_at)
         return nt_fail(NT_IO, "file %lld is not there", (long long)batch);
     made_fill(m, request);
