@@ -48,7 +48,7 @@ typedef struct nt_source_field {
     nt_shape sample; /* shape of one sample; all zeros: each is a scalar */
 } nt_source_field;
 
-/* What a source is asked for: one batch. */
+/* What a source is asked for: one batch. To be read, but for what `fields` points to. */
 typedef struct nt_request {
     int64_t epoch;       /* of the pass: the first of training is 1; evaluating before any training it is 0 */
     int64_t batch;       /* in the pass, from 0 */
@@ -58,8 +58,9 @@ typedef struct nt_request {
                         * that has its batch in an array may put that array here; its reference passes. */
 } nt_request;
 
-/* A source of samples. Its functions return NT_OK or a status with a message (nt_fail makes both). They may not call
- * other functions of nitro than those of arrays and nt_fail. */
+/* A source of samples. Its functions return NT_OK or a status with a message (nt_fail makes both); NT_INTERRUPTED and
+ * NT_DIVERGED, which nitro says itself, become NT_IO. They may not call other functions of nitro than those of arrays
+ * and nt_fail. */
 typedef struct nt_source {
     const char *name;              /* for messages: the path, the kind; NULL: "source" */
     void *context;                 /* yours; passed to each function */

@@ -80,12 +80,18 @@ nt_status nt__source_check(const nt__split *split, const nt_source *source) {
 
 /* ---- calling it ------------------------------------------------------------------------------------------------- */
 
+/* That a run was asked to stop, or has diverged, is for nitro to say: the same word of a source is a failure to read.
+ */
+static nt_status status_of_source(nt_status status) {
+    return status == NT_INTERRUPTED || status == NT_DIVERGED ? NT_IO : status;
+}
+
 /* The status of a function of the source, with a message in any case. */
 static nt_status explain(const nt_source *source, const char *function, nt_status status) {
     if (status == NT_OK) return NT_OK;
     if (!*nt_error_message())
         nt__fail(status, "%s returned '%s' and no message; nt_fail gives one", function, nt_status_name(status));
-    return nt__fail_in(status, "source '%s'", source->name);
+    return nt__fail_in(status_of_source(status), "source '%s'", source->name);
 }
 
 /* A source that is read in order has one position: a thread that was left behind in it has to come out first. */
@@ -117,7 +123,7 @@ nt_status nt__source_begin(const nt__split *split, int64_t epoch, uint64_t seed)
 typedef struct handed {
     const nt__split *split;
     nt__arena arena;
-    nt_request request;
+    nt_request request; /* the source gets a copy of it */
     nt_array *arrays;
 } handed;
 
@@ -191,10 +197,27 @@ static nt_status read_cancellable(const nt_source *source, nt_request *request) 
     return status;
 }
 
+/* Arrays that hang from another list than the one that was handed out would be missed in silence. */
+static nt_status check_request(const nt_request *before, const nt_request *after) {
+    const char *changed = after->fields != before->fields ? "fields"
+                          : after->rows != before->rows   ? "rows"
+                          : after->count != before->count ? "count"
+                          : after->batch != before->batch ? "batch"
+                          : after->epoch != before->epoch ? "epoch"
+                                                          : NULL;
+    if (!changed) return NT_OK;
+    return nt__fail(NT_INVALID,
+                    "read changed %s of its request: it may fill the arrays in fields, or put others in their place, "
+                    "and nothing else",
+                    changed);
+}
+
 static nt_status call_read(handed *h, nt_host_batch *batch) {
     const nt_source *source = &h->split->source;
+    nt_request request = h->request;
     nt__fail_nothing();
-    nt_status status = read_cancellable(source, &h->request);
+    nt_status status = read_cancellable(source, &request);
+    if (status == NT_OK) status = check_request(&h->request, &request);
     return explain(source, "read", status == NT_OK ? take(h, batch) : status);
 }
 

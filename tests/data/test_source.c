@@ -376,6 +376,83 @@ static void an_error_without_a_message_gets_one(void **state) {
     nt__data_free(data);
 }
 
+static nt_status says_interrupted(void *context, nt_request *request) {
+    (void)context;
+    return request->batch ? NT_OK : nt_fail(NT_INTERRUPTED, "the camera was unplugged");
+}
+
+static nt_status says_diverged(void *context, nt_request *request) {
+    (void)context;
+    (void)request;
+    return NT_DIVERGED;
+}
+
+/* A run that was stopped is saved, one that diverged is not: a source may decide neither. */
+static void what_only_nitro_may_say_is_a_failure_to_read(void **state) {
+    (void)state;
+    static const struct {
+        nt_status (*read)(void *context, nt_request *request);
+        const char *message;
+    } rows[] = {{says_interrupted, "the camera was unplugged"},
+                {says_diverged, "read returned 'diverged' and no message; nt_fail gives one"}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        int batches;
+        made m = MADE(9);
+        nt_data *data = nt__data_new();
+        nt_source source = source_of(&m);
+        source.read = rows[i].read;
+        nt_split(data, "train", .batch = 2);
+        nt_split_source(data, "train", source);
+        nt__stream *stream = open_pass(data, pass_options());
+        assert_int_equal(count_batches(stream, &batches), NT_IO);
+        assert_int_equal(batches, 0);
+        assert_message_has("split 'train', batch 1 of 5: source 'made': ");
+        assert_message_has(rows[i].message);
+        nt__stream_close(stream);
+        nt__data_free(data);
+    }
+}
+
+static nt_status changes_its_request(void *context, nt_request *request) {
+    static nt_array *own[2];
+    static const int64_t rows[5];
+    switch (*(const int *)context) {
+    case 0: request->fields = NULL; break;
+    case 1: request->fields = own; break;
+    case 2: request->rows = rows; break;
+    case 3: request->count = 1000000; break;
+    case 4: request->batch = -1; break;
+    default: request->epoch = 7; break;
+    }
+    return NT_OK;
+}
+
+static void a_request_is_not_for_the_source_to_change(void **state) {
+    (void)state;
+    static const char *const changed[] = {"fields", "fields", "rows", "count", "batch", "epoch"};
+    living before = living_now();
+    for (int i = 0; i < 6; i++) {
+        int batches;
+        char part[64];
+        nt_data *data = nt__data_new();
+        nt_split(data, "train", .batch = 2);
+        nt_split_source(data, "train",
+                        (nt_source){.name = "odd",
+                                    .context = &i,
+                                    .rows = 9,
+                                    .fields = made_fields,
+                                    .field_count = 2,
+                                    .read = changes_its_request});
+        nt__stream *stream = open_pass(data, pass_options());
+        assert_int_equal(count_batches(stream, &batches), NT_INVALID);
+        snprintf(part, sizeof part, "source 'odd': read changed %s of its request", changed[i]);
+        assert_message_has(part);
+        nt__stream_close(stream);
+        nt__data_free(data);
+        assert_nothing_left(before);
+    }
+}
+
 /* Arrays are looked through at setup, what a source gives as it comes. */
 static void labels_out_of_range_are_an_error_of_their_batch(void **state) {
     (void)state;
@@ -450,6 +527,8 @@ int main(void) {
         cmocka_unit_test(a_pass_may_begin_in_the_middle),
         cmocka_unit_test(what_came_is_checked),
         cmocka_unit_test(an_error_without_a_message_gets_one),
+        cmocka_unit_test(what_only_nitro_may_say_is_a_failure_to_read),
+        cmocka_unit_test(a_request_is_not_for_the_source_to_change),
         cmocka_unit_test(labels_out_of_range_are_an_error_of_their_batch),
         cmocka_unit_test(bools_are_normalised),
         cmocka_unit_test(a_freed_batch_is_named_when_it_is_read),
