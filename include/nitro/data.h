@@ -75,7 +75,8 @@ typedef struct nt_source {
     nt_status (*begin)(void *context, int64_t epoch, uint64_t seed);
     /* Reads, decodes, transforms one batch. Unless in_order it is called by several threads at the same time when the
      * split has several workers, for different batches and in no certain order; what it gives must depend on the
-     * request alone. The thread must come back: it may not be ended. */
+     * request alone. The thread must come back: it may not be ended. exit, from here or from any hook, fails the
+     * command; _exit ends the process like a command that is done, and nothing can see it: do not call it. */
     nt_status (*read)(void *context, nt_request *request);
     /* Frees the context, once, when nothing reads any more: with the run, and also when the split could not be
      * declared. NULL is fine. A read that did not come back in time is waited for: `close` comes after it. */

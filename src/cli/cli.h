@@ -104,6 +104,12 @@ void nt__prediction_free(nt__prediction *prediction);
 void nt__signals_note(void);
 bool nt__signals_noted(void);
 void nt__signals_note_end(void);
+
+/* From here on exit, which only the code of an experiment calls, is a failure that is told. To be said again when the
+ * engine is open: what is registered last comes first, before the engine is taken down under its threads. */
+void nt__forbid_exit(void);
+void nt__allow_exit(void);
+
 /* The first SIGINT or SIGTERM asks the run to stop, the second ends the process. */
 void nt__stop_on_signals(void);
 

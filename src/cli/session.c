@@ -93,6 +93,7 @@ static nt__exit_code open_run(nt__session *session, bool evaluates) {
     session->options.run.no_data = session->arguments->command == NT__PREDICT;
     session->engine_used = true;
     nt_status status = nt_run_new(session->experiment, session->fields, &session->options.run, &session->run);
+    nt__forbid_exit();
     return status == NT_OK ? NT__EXIT_DONE : nt__session_fail(session, status);
 }
 

@@ -42,6 +42,17 @@ static nt_status read_words(nt__shell_run *run, const nt__shell *shell, const nt
     return status == NT_OK ? nt__arguments_inherit(&run->arguments, shell->arguments) : status;
 }
 
+/* A name is part of the run's folder. */
+static nt_status check_name(const char *name) {
+    static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
+    if (*name && *name != '.' && !name[strspn(name, allowed)]) return NT_OK;
+    return nt__fail(
+        NT_INVALID,
+        "'%s' is no name for a run: it is made of letters, digits, '.', '-' and '_', at least one, and does "
+        "not begin with '.'",
+        name);
+}
+
 static nt_status choose_name(nt__shell_run *run, nt__shell *shell) {
     const nt__words *names = &run->arguments.files;
     if (names->count > 1)
@@ -49,6 +60,8 @@ static nt_status choose_name(nt__shell_run *run, nt__shell *shell) {
                         names->items[1]);
     run->name = names->count ? names->items[0] : nt__arena_sprintf(&run->arena, "%lld", (long long)shell->made + 1);
     if (!run->name) return NT_OUT_OF_MEMORY;
+    nt_status status = check_name(run->name);
+    if (status != NT_OK) return status;
     if (nt__shell_find(shell, run->name))
         return nt__fail(NT_INVALID, "there is a run %s already; give another name, or free it", run->name);
     return NT_OK;
@@ -101,7 +114,7 @@ nt_status nt__shell_new(nt__shell *shell, const nt__words *words) {
         return status;
     }
     shell->runs[shell->run_count++] = shell->current = run;
-    shell->made++;
+    if (!shell->made++) nt__forbid_exit();
     nt__terminal_line(&shell->terminal, "run %s is a new %s", run->name, run->experiment->name);
     return NT_OK;
 }

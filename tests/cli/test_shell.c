@@ -324,6 +324,43 @@ static void other_fields_and_experiments(void **state) {
     assert_int_equal(finish(&s), 1);
 }
 
+/* A worker and a traced hook that call exit: no success, in a command and at the prompt. */
+static void exit_is_no_success(void **state) {
+    (void)state;
+    put_edited("helper.c", helper_source, "    return nt_mul", "    exit(0);\n    return nt_mul");
+    static char edited[MOST_OUTPUT];
+    read_output("helper.c", edited);
+    put_edited("helper.c", edited, "#include <nitro.h>\n", "#include <nitro.h>\n#include <stdlib.h>\n");
+    const ended *e = nitro("train", "main.c", "helper.c");
+    assert_int_equal(e->code, 1);
+    assert_has(e->err, "nitro: the code of the experiment called exit");
+    shell s = start_with(usual_words);
+    send_text(&s, "new\n");
+    read_until(&s, "called exit");
+    assert_int_equal(finish(&s), 1);
+
+    put_text("helper.c", helper_source);
+    put_edited("main.c", main_source, "static int calls;", "exit(0); static int calls;");
+    read_output("main.c", edited);
+    put_edited("main.c", edited, "#include <nitro.h>\n", "#include <nitro.h>\n#include <stdlib.h>\n");
+    e = nitro("train", "main.c", "helper.c");
+    assert_int_equal(e->code, 1);
+    assert_has(e->err, "nitro: the code of the experiment called exit");
+
+    put_edited("main.c", main_source, "static nt_status build_data(const Edited *e, nt_data *data) {\n",
+               "#include <stdlib.h>\n"
+               "static nt_status leave(void *context, nt_request *request) { exit(0); }\n"
+               "static nt_status build_data(const Edited *e, nt_data *data) {\n"
+               "    static const nt_source_field fields[] = {{\"x\", NT_F32, {1, {3}}}, {\"label\", NT_I32, {0}}};\n"
+               "    nt_split(data, \"train\", .batch = e->batch, .workers = 2);\n"
+               "    nt_split_source(data, \"train\", (nt_source){.rows = 64, .fields = fields, .field_count = 2,\n"
+               "                                               .read = leave});\n"
+               "    return nt_data_status(data);\n");
+    e = nitro("train", "main.c", "helper.c");
+    assert_int_equal(e->code, 1);
+    assert_has(e->err, "nitro: the code of the experiment called exit");
+}
+
 /* ---- commands --------------------------------------------------------------------------------------------------- */
 
 static void wrong_commands_are_explained(void **state) {
@@ -342,8 +379,15 @@ static void wrong_commands_are_explained(void **state) {
                         "nitro: --cflags is a flag of nitro train and not of this command: leave it out\n");
     assert_string_equal(ask(&s, "new a b"),
                         "nitro: new takes one name, and 'b' was given too; flags are written --name=value\n");
-    assert_has(ask(&s, "new 'a b'"), "run a b is a new Edited\n");
-    assert_string_equal(ask(&s, "new 'a b'"), "nitro: there is a run a b already; give another name, or free it\n");
+    static const char *const no_names[] = {"", "../../evil", ".", ".x", "a/b", "a b", "\xc3\xa4"};
+    for (size_t i = 0; i < sizeof no_names / sizeof *no_names; i++) {
+        char line[32], part[32];
+        snprintf(line, sizeof line, "new '%s'", no_names[i]);
+        snprintf(part, sizeof part, "nitro: '%s' is no name for a run", no_names[i]);
+        assert_has(ask(&s, line), part, "letters, digits, '.', '-' and '_'");
+    }
+    assert_has(ask(&s, "new a-_.9"), "run a-_.9 is a new Edited\n");
+    assert_string_equal(ask(&s, "new a-_.9"), "nitro: there is a run a-_.9 already; give another name, or free it\n");
     assert_has(ask(&s, "fields"), "hidden  int   5      GraphConst  units\n");
     assert_string_equal(ask(&s, "train x"), "nitro: 'x epochs' is no amount of training: write train, train 3 epochs "
                                             "or train 100 steps\n");
@@ -593,6 +637,7 @@ int main(void) {
         cmocka_unit_test_setup(each_load_is_seen, start_afresh),
         cmocka_unit_test_setup(broken_files_leave_the_old_code, start_afresh),
         cmocka_unit_test_setup(other_fields_and_experiments, start_afresh),
+        cmocka_unit_test_setup(exit_is_no_success, start_afresh),
         cmocka_unit_test_setup(wrong_commands_are_explained, start_afresh),
         cmocka_unit_test_setup(a_save_loses_nothing, start_afresh),
         cmocka_unit_test_setup(parameters_that_are_not_finite_are_not_saved, start_afresh),
