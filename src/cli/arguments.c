@@ -262,11 +262,24 @@ static void add_known_names(nt__arena *arena, nt__command_bit command, const nt_
     }
 }
 
+/* A run that lives may have had other fields. */
+static void add_fields(const nt_experiment *experiment, nt__arena *arena, nt__text *message) {
+    const char *separator = "";
+    nt__text_add(message, "; the fields of %s, as the files define it now: ", experiment->name);
+    for (size_t i = 0; i < experiment->field_count; i++) {
+        if (!nt__field_has_flag(&experiment->fields[i])) continue;
+        const char *name = nt__flag_name(arena, experiment->fields[i].name);
+        message->failed |= !name;
+        nt__text_add(message, "%s--%s", separator, name ? name : "");
+        separator = ", ";
+    }
+}
+
 static void describe_unknown(const nt__arguments *arguments, const nt_experiment *experiment, const char *name,
-                             const nt__words *known, nt__text *message) {
+                             const nt__words *known, nt__arena *arena, nt__text *message) {
     nt__text_add(message, "there is no flag --%s", name);
     nt__add_closest(message, name, known, "--");
-    if (experiment && arguments->command == NT__NEW) nt__text_add(message, "; the command fields lists them");
+    if (experiment && arguments->command == NT__NEW) add_fields(experiment, arena, message);
     if (experiment && arguments->command != NT__NEW)
         nt__text_add(message, "; nitro help %s lists the flags", arguments->files.items[0]);
 }
@@ -292,7 +305,7 @@ static nt_status fail_unknown(const nt__arguments *arguments, const nt_experimen
     nt__text message = {0};
     add_known_names(&names, arguments->command, experiment, &known);
     const char *name = nt__flag_name(&names, typed);
-    if (name && !known.failed) describe_unknown(arguments, experiment, name, &known, &message);
+    if (name && !known.failed) describe_unknown(arguments, experiment, name, &known, &names, &message);
     bool complete = message.data && !message.failed;
     nt_status status = complete ? nt__fail(NT_INVALID, "%s", message.data) : NT_OUT_OF_MEMORY;
     nt__text_free(&message);

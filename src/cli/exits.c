@@ -14,7 +14,7 @@ static void object_to_exit(void) {
     if (!atomic_load(&forbidden)) return;
     fflush(stdout);
     fprintf(stderr, "\nnitro: the code of the experiment called exit, so the command ends here and nothing is saved; "
-                    " a hook returns, and a source that fails returns nt_fail(...)\n");
+                    "a hook returns, and a source that fails returns nt_fail(...)\n");
     fflush(stderr);
     _exit(NT__EXIT_FAILED);
 }

@@ -45,6 +45,8 @@ nt_status nt__shell_load(nt__shell *shell);
 nt_status nt__shell_reload(nt__shell *shell, bool always, bool *loaded);
 /* Whether a file has changed since the last look. */
 bool nt__shell_is_stale(const nt__shell *shell);
+/* Whether the files as they were loaded last define an experiment of that name. */
+bool nt__shell_defines(const nt__shell *shell, const char *name);
 /* The experiment of that name in the files as they were loaded last; NULL: the only one. */
 nt_status nt__shell_choose(const nt__shell *shell, const char *name, const nt_experiment **out);
 

@@ -54,6 +54,11 @@ static nt_status evaluate(nt__shell *shell, const nt__words *words) {
 static nt_status drift(nt__shell *shell, const nt__words *words) {
     (void)words;
     const char *report;
+    const char *name = shell->current->experiment->name;
+    if (!nt__shell_defines(shell, name)) {
+        nt__terminal_line(&shell->terminal, "the files no longer define %s; the run keeps the code it has", name);
+        return NT_OK;
+    }
     nt_status status = nt_run_drift(shell->current->run, &report);
     if (status == NT_OK) nt__terminal_line(&shell->terminal, "%s", *report ? report : "nothing differs");
     return status;

@@ -74,8 +74,12 @@ nt_status nt__shell_reload(nt__shell *shell, bool always, bool *loaded) {
 /* ---- experiments ------------------------------------------------------------------------------------------------ */
 
 /* Those of former versions of the files stay registered. */
+bool nt__shell_defines(const nt__shell *shell, const char *name) {
+    return nt__experiment_generation_of(name) > shell->older;
+}
+
 static bool is_current(const nt__shell *shell, const nt_experiment *experiment) {
-    return nt__experiment_generation_of(experiment->name) > shell->older;
+    return nt__shell_defines(shell, experiment->name);
 }
 
 static nt_status fail_to_choose(const nt__shell *shell, const char *problem, const char *advice) {

@@ -310,6 +310,10 @@ static void other_fields_and_experiments(void **state) {
                "val first ");
     assert_has(ask(&s, "new --depth=2"), "run 2 is a new Edited\n");
     assert_has(ask(&s, "fields"), "depth   double  2      GraphConst");
+    put_text("main.c", main_source);
+    assert_has(ask(&s, "new --depth=2"),
+               "nitro: there is no flag --depth; the fields of Edited, as the files define it "
+               "now: --hidden, --batch\n");
     put_edited("main.c", main_source, "NT_EXPERIMENT(Edited, LIST)",
                "NT_EXPERIMENT(Other, LIST)\ntypedef Other Edited;\ntypedef Other_view Edited_view;");
     assert_has(ask(&s, "reload"), "error: "); /* NT_DEFINE still says Edited */
@@ -321,6 +325,9 @@ static void other_fields_and_experiments(void **state) {
     assert_has(ask(&s, "new --experiment=Edited"), "the files have no experiment of that name, they have: Differ");
     assert_has(ask(&s, "use 1"), "");
     assert_has(ask(&s, "validate"), "val first ");
+    assert_string_equal(ask(&s, "drift"), "the files no longer define Edited; the run keeps the code it has\n");
+    assert_has(ask(&s, "use 3"), "");
+    assert_string_equal(ask(&s, "drift"), "nothing differs\n");
     assert_int_equal(finish(&s), 1);
 }
 
@@ -371,8 +378,10 @@ static void wrong_commands_are_explained(void **state) {
                         "nitro: there is no command 'trian' (did you mean train?); help lists the commands\n");
     assert_string_equal(ask(&s, "use"), "nitro: use is written: use NAME\n");
     assert_string_equal(ask(&s, "use 7"), "nitro: there is no run 7; runs lists them\n");
-    assert_string_equal(ask(&s, "new --hiden=3"),
-                        "nitro: there is no flag --hiden (did you mean --hidden?); the command fields lists them\n");
+    assert_string_equal(
+        ask(&s, "new --hiden=3"),
+        "nitro: there is no flag --hiden (did you mean --hidden?); the fields of Edited, as the files define it "
+        "now: --hidden, --batch\n");
     assert_string_equal(ask(&s, "new --hidden=x"), "nitro: hidden (int): 'x' is not a whole number; write digits, for "
                                                    "example 256\n");
     assert_string_equal(ask(&s, "new --cflags=-O0"),
