@@ -95,8 +95,8 @@ static nt_status check_array(const nt__batch_field *field, const nt_array *array
     char given[NT__TYPE_TEXT], wanted[NT__TYPE_TEXT];
     nt__type type = nt__array_type(array);
     if (type.shape.rank < 1)
-        return nt__fail(NT_INVALID, "field '%s' is %s and has no axes: axis 0 must count the samples", field->name,
-                        nt__type_text(type, given));
+        return nt__fail(NT_INVALID, "field '%s' is %s and has no sample axis: axis 0 must count the samples",
+                        field->name, nt__type_text(type, given));
     nt__type row = nt__row_type(type), wanted_row = nt__row_type(field->type);
     if (nt__type_equal(row, wanted_row)) return NT_OK;
     return nt__fail(NT_INVALID, "field '%s' has rows of %s, and the model is laid out for rows of %s", field->name,
@@ -176,15 +176,36 @@ static nt_status list_batch_fields(prediction *p) {
     return status;
 }
 
+/* Rows without axes are what was laid out for such an array, and what forward says about those leads nowhere. */
+static nt_status fail_to_lay_out(const prediction *p, nt_status status) {
+    char text[NT__TYPE_TEXT];
+    for (size_t i = 0; status == NT_INVALID && i < p->given_count; i++) {
+        nt__type type = nt__array_type(p->given[i].array);
+        if (type.shape.rank > 0) continue;
+        return nt__fail(status, "field '%s' is %s and has no sample axis: axis 0 must count the samples (%s)",
+                        p->given[i].name ? p->given[i].name : "", nt__type_text(type, text), nt_error_message());
+    }
+    return status;
+}
+
+/* The layout follows from the arrays, so a file that does not fit it may be right. */
+static nt_status fail_to_load(prediction *p, nt_status status) {
+    if (status != NT_INVALID) return status;
+    const char *problem = nt__arena_sprintf(
+        &p->arena, "%s\nThe model was laid out for the arrays that were given: they or the file are wrong",
+        nt_error_message());
+    return problem ? fail_with_lists(p, status, problem) : NT_OUT_OF_MEMORY;
+}
+
 /* Lays the run out for arrays like these. A failure leaves it as it was, so that other arrays can be tried. */
 static nt_status lay_out_first(prediction *p) {
     nt_run *run = p->run;
     nt__arena before = run->arena;
     run->arena = (nt__arena){0};
     nt_status status = list_batch_fields(p);
-    if (status == NT_OK) status = nt__lay_out(run);
+    if (status == NT_OK) status = fail_to_lay_out(p, nt__lay_out(run));
     if (status == NT_OK) status = bind(p);
-    if (status == NT_OK) status = nt__load_waiting(run);
+    if (status == NT_OK) status = fail_to_load(p, nt__load_waiting(run));
     if (status == NT_OK) {
         run->first = run->arena;
     } else {

@@ -346,7 +346,8 @@ static void the_batch_size_is_chosen(void **state) {
 static void a_failed_first_prediction_settles_nothing(void **state) {
     (void)state;
     Toy e = Toy_defaults();
-    nt_array *x = points(20), *wide = nt_array_new(NT_F32, nt_dims(20, 5)), *label = toy_labels(20, 0);
+    nt_array *x = points(20), *wide = nt_array_new(NT_F32, nt_dims(20, 5)), *label = toy_labels(20, 0),
+             *doubles = nt_array_new(NT_F64, nt_dims(20, 5)), *flat = nt_array_new(NT_F32, (nt_shape){0});
     nt_run *other = make(Toy_experiment(), &e, without_data());
     nt_array_free(predict(other, "x", wide));
     assert_ok(nt_run_save(other, scratch("wide.safetensors")));
@@ -359,6 +360,11 @@ static void a_failed_first_prediction_settles_nothing(void **state) {
            {"label", label});
     refuse(run, NT_INVALID, "wide.safetensors does not fit experiment 'Toy'", {"x", x});
     refuse(run, NT_INVALID, "hidden.weight: f32[4,8] in the model, f32[5,8] in the file", {"x", x});
+    /* Either may be the wrong one. */
+    refuse(run, NT_INVALID, "they or the file are wrong. forward reads: x; given: x f32[20,4]", {"x", x});
+    refuse(run, NT_INVALID, "they or the file are wrong. forward reads: x; given: (without a name) f64[20,5]",
+           {NULL, doubles});
+    refuse(run, NT_INVALID, "field 'x' is f32[] and has no sample axis: axis 0 must count the samples", {"x", flat});
     assert_int_equal(nt__engine_counts_now().all_buffers.live_count, 1); /* the Device field */
     assert_null(nt_run_parameter(run, "hidden.weight"));
     nt_array_free(predict(run, "x", wide));
@@ -372,6 +378,8 @@ static void a_failed_first_prediction_settles_nothing(void **state) {
     nt_array_free(x);
     nt_array_free(wide);
     nt_array_free(label);
+    nt_array_free(doubles);
+    nt_array_free(flat);
 }
 
 /* ---- what is refused: EV-21, S-71, R-10, R-12, A-201 ------------------------------------------------------------ */
@@ -417,7 +425,7 @@ static void fields_are_checked(void **state) {
         refuse(run, NT_INVALID, "field 'x' is given twice", {"x", x}, {"label", label}, {"x", x});
         refuse(run, NT_INVALID, "has rows of f64[4], and the model is laid out for rows of f32[4]", {"x", doubles},
                {"label", label});
-        refuse(run, NT_INVALID, "field 'x' is f32[] and has no axes", {"x", flat}, {"label", label});
+        refuse(run, NT_INVALID, "field 'x' is f32[] and has no sample axis", {"x", flat}, {"label", label});
         refuse(run, NT_INVALID, "field 'label' has 8 rows, field 'x' has 9", {"x", x}, {"label", short_label});
         refuse(run, NT_INVALID, "the array of field 'x' is NULL", {"x", NULL});
         refuse(run, NT_INVALID, "the name of array 1 is empty", {"", x});
