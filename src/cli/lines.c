@@ -39,6 +39,12 @@ static void show_prompt(const nt__lines *lines) {
     fflush(stdout);
 }
 
+static nt__line_result fail_to_read(nt__lines *lines) {
+    lines->failed = true;
+    nt__fail(NT_IO, "cannot read standard input: %s", strerror(errno));
+    return NT__LINE_NONE;
+}
+
 /* A last line may lack its line end. */
 static nt__line_result read_plain(nt__lines *lines) {
     char byte;
@@ -49,7 +55,8 @@ static nt__line_result read_plain(nt__lines *lines) {
         if (result != NT__LINE_READ) return result;
         ssize_t got = read(STDIN_FILENO, &byte, 1);
         if (got < 0 && (errno == EINTR || errno == EAGAIN)) continue;
-        if (got <= 0) return lines->line.length ? NT__LINE_READ : NT__LINE_NONE;
+        if (got < 0) return fail_to_read(lines);
+        if (got == 0) return lines->line.length ? NT__LINE_READ : NT__LINE_NONE;
         if (byte == '\n') return NT__LINE_READ;
         nt__text_put(&lines->line, &byte, 1);
     }

@@ -32,12 +32,13 @@ void nt__editor_close(nt__editor *editor);
 typedef struct nt__lines {
     nt__editor *editor; /* NULL: plain lines */
     bool prompts;       /* a person reads along */
+    bool failed;        /* standard input could not be read; the thread's message says why */
     nt__line_hooks hooks;
     nt__text line;
 } nt__lines;
 /* On a terminal with line editing; when that cannot be had, it is said once and lines are read plainly. */
 void nt__lines_open(nt__lines *lines, const char *history, const nt__line_hooks *hooks);
-/* Without its line end, valid until the next call. NT__LINE_NONE: the end. */
+/* Without its line end, valid until the next call. NT__LINE_NONE: the end, also of a failure. */
 nt__line_result nt__lines_read(nt__lines *lines, const char **line);
 void nt__lines_close(nt__lines *lines);
 

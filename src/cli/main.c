@@ -97,9 +97,9 @@ nt__exit_code nt__report_wrong_use(nt_status status) {
 }
 
 /* A full disk shows when the last of the output is written. */
-static nt__exit_code finish_output(nt__exit_code code) {
+static nt__exit_code finish_output(nt__exit_code code, bool closed) {
     if (fflush(stdout) == 0 && !ferror(stdout)) return code;
-    nt__fail(NT_IO, "cannot write to standard output: %s", strerror(errno));
+    nt__fail(NT_IO, "cannot write to standard output: %s", closed ? "it is closed" : strerror(errno));
     nt__report(NT__EXIT_FAILED);
     return code == NT__EXIT_DONE ? NT__EXIT_FAILED : code;
 }
@@ -156,20 +156,24 @@ static nt__exit_code run(int count, char *const *words) {
     return command ? run_command(command, count - 1, words + 1) : report_unknown_command(words[0]);
 }
 
-/* A closed standard stream would lend its number to the next file that is opened, and output would land in it. */
-static void open_standard_streams(void) {
-    int descriptor;
-    do descriptor = open("/dev/null", O_RDWR);
-    while (descriptor >= 0 && descriptor <= STDERR_FILENO);
-    if (descriptor > STDERR_FILENO) close(descriptor);
+/* A closed standard stream would lend its number to the next file that is opened, and output would land in it. What
+ * takes its place cannot be read, or written, either. Whether standard output was closed. */
+static bool open_standard_streams(void) {
+    static const int modes[] = {[STDIN_FILENO] = O_WRONLY, [STDOUT_FILENO] = O_RDONLY, [STDERR_FILENO] = O_RDWR};
+    bool closed = false;
+    for (int i = STDIN_FILENO; i <= STDERR_FILENO; i++) {
+        if (fcntl(i, F_GETFD) >= 0 || open("/dev/null", modes[i]) != i) continue;
+        closed |= i == STDOUT_FILENO;
+    }
+    return closed;
 }
 
 int main(int count, char **words) {
-    open_standard_streams();
+    bool closed = open_standard_streams();
     /* A file that reaches the limit of the process is an error of the write, as on a full disk. */
     signal(SIGXFSZ, SIG_IGN);
     nt__forbid_exit();
-    nt__exit_code code = finish_output(run(count > 0 ? count - 1 : 0, words + 1));
+    nt__exit_code code = finish_output(run(count > 0 ? count - 1 : 0, words + 1), closed);
     nt__allow_exit();
     return code;
 }

@@ -54,6 +54,7 @@ static nt__exit_code read_and_run(nt__shell *shell) {
         if (result == NT__LINE_READ) run_line(shell, line);
         bool is_over = result == NT__LINE_INTERRUPTED && !shell->lines.prompts;
         if (is_over || nt__end_requested()) return NT__EXIT_INTERRUPTED;
+        if (shell->lines.failed) return nt__report(NT__EXIT_FAILED);
         if (result == NT__LINE_NONE || shell->quit) break;
     }
     return shell->failed && !shell->lines.prompts ? NT__EXIT_FAILED : NT__EXIT_DONE;

@@ -267,6 +267,34 @@ static void output_that_cannot_be_written_is_a_failure(void **state) {
     assert_has(e->err, "nitro: cannot write to standard output: No space left on device");
 }
 
+static void closed_output_is_a_failure(void **state) {
+    (void)state;
+    static const char *const commands[] = {"help", "--help", "--version", "cache stats"};
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
+        char line[2 * SCRATCH_PATH];
+        snprintf(line, sizeof line, "'%s' %s >&-", command_path(), commands[i]);
+        const ended *e = run_words((const char *const[]){"/bin/sh", "-c", line, NULL});
+        assert_int_equal(e->code, 1);
+        assert_string_equal(e->err, "nitro: cannot write to standard output: it is closed\n");
+    }
+}
+
+static void input_that_cannot_be_read_is_a_failure(void **state) {
+    (void)state;
+    static const struct {
+        const char *input, *message;
+    } rows[] = {{"<&-", "nitro: cannot read standard input: Bad file descriptor"},
+                {"</", "nitro: cannot read standard input: Is a directory"}};
+    put_experiment("one.c", "One", "", "");
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char line[3 * SCRATCH_PATH];
+        snprintf(line, sizeof line, "'%s' shell '%s' %s", command_path(), scratch("one.c"), rows[i].input);
+        const ended *e = run_words((const char *const[]){"/bin/sh", "-c", line, NULL});
+        assert_int_equal(e->code, 1);
+        assert_has(e->err, rows[i].message);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_manual_has_everything),
@@ -284,6 +312,8 @@ int main(void) {
         cmocka_unit_test(values_of_the_wrong_type_are_refused),
         cmocka_unit_test(one_experiment_has_to_be_chosen),
         cmocka_unit_test(output_that_cannot_be_written_is_a_failure),
+        cmocka_unit_test(closed_output_is_a_failure),
+        cmocka_unit_test(input_that_cannot_be_read_is_a_failure),
     };
     return cmocka_run_group_tests_name("command", tests, command_make, scratch_remove);
 }
