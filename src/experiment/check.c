@@ -65,17 +65,6 @@ static nt_status check_types(const nt_experiment *experiment) {
     return NT_OK;
 }
 
-/* Two presets of one name: the second could never be chosen. */
-static nt_status check_presets(const nt_experiment *experiment) {
-    const char *name, *other, *(*preset)(size_t, const char **, void *) = experiment->hooks.preset;
-    for (size_t i = 0; preset && (name = preset(i, NULL, NULL)); i++)
-        for (size_t j = 0; j < i && (other = preset(j, NULL, NULL)); j++)
-            if (strcmp(name, other) == 0)
-                return nt__fail(NT_INVALID, "experiment %s (%s): two presets have the name '%s'; rename one",
-                                experiment->name, experiment->file, name);
-    return NT_OK;
-}
-
 /* Fields that only steer the run. Traced code has no use for them, and as GraphConst each value would be another
  * program. */
 static bool is_for_the_run(const nt_field_info *field) {
@@ -119,6 +108,6 @@ nt_status nt__experiment_check(const nt_experiment *experiment) {
     if (status == NT_OK) status = check_residency(experiment);
     if (status == NT_OK) status = check_types(experiment);
     if (status == NT_OK) status = check_run_fields(experiment);
-    if (status == NT_OK) status = check_presets(experiment);
+    if (status == NT_OK) status = nt__presets_check(experiment);
     return status;
 }

@@ -61,6 +61,8 @@ void nt__experiment_line(const nt__shown *shown, nt__text *out);
 /* Writes a text and frees it. */
 nt_status nt__text_write(nt__text *text, FILE *out);
 
+/* Names of presets: each has one, no two have the same. */
+nt_status nt__presets_check(const nt_experiment *experiment);
 /* The place of a preset; the error lists the presets. */
 nt_status nt__preset_find(const nt_experiment *experiment, const char *name, size_t *out);
 

@@ -100,7 +100,29 @@ static void two_presets_of_a_name_are_refused(void **state) {
     experiment.hooks.preset = twins;
     assert_int_equal(nt__experiment_check(&experiment), NT_INVALID);
     assert_string_equal(nt_error_message(),
-                        "experiment Digits (digits.c): two presets have the name 'small'; rename one");
+                        "experiment Digits (digits.c): two presets have the same name; rename one; its presets are: "
+                        "'small', 'large', 'small'");
+}
+
+static const char *nameless(size_t index, const char **doc, void *e) {
+    (void)doc;
+    (void)e;
+    static const char *const names[] = {"small", "", NULL};
+    return names[index];
+}
+
+/* Also when a preset is asked for, which is before the definition is looked at. */
+static void a_preset_without_a_name_is_refused(void **state) {
+    (void)state;
+    static const char message[] = "experiment Digits (digits.c): a preset has an empty name; give it one; its presets "
+                                  "are: 'small', ''";
+    nt_experiment experiment = with_fields(NULL, 0);
+    char fields[8];
+    experiment.hooks.preset = nameless;
+    assert_int_equal(nt__experiment_check(&experiment), NT_INVALID);
+    assert_string_equal(nt_error_message(), message);
+    assert_int_equal(nt_preset(&experiment, "large", fields), NT_INVALID);
+    assert_string_equal(nt_error_message(), message);
 }
 
 /* E-4. */
@@ -154,6 +176,7 @@ int main(void) {
         cmocka_unit_test(a_missing_hook_is_named_with_what_to_write),
         cmocka_unit_test(a_type_that_its_marker_does_not_take_is_refused),
         cmocka_unit_test(two_presets_of_a_name_are_refused),
+        cmocka_unit_test(a_preset_without_a_name_is_refused),
         cmocka_unit_test(fields_of_the_run_as_constants_are_all_named),
         cmocka_unit_test(other_run_keywords_may_be_constants),
         cmocka_unit_test(refused_memory_is_reported_and_freed),
