@@ -118,14 +118,28 @@ static nt_status upload_optimizer(nt_run *run, size_t g, const void *parameters)
 
 /* ---- all of it -------------------------------------------------------------------------------------------------- */
 
+/* A group is one block: the parameter that takes most of it is likely to be the one with a wrong size. */
+static nt_status fail_for_largest(const nt_run *run, size_t g) {
+    char text[NT__TYPE_TEXT];
+    const nt__row *largest = NULL;
+    for (size_t i = 0; i < run->layout.row_count; i++) {
+        const nt__row *row = &run->layout.rows[i];
+        if (row->group == (int)g && (!largest || row->length > largest->length)) largest = row;
+    }
+    if (!largest) return NT_OUT_OF_MEMORY;
+    return nt__fail_in(NT_OUT_OF_MEMORY, "initial values of the parameters, the largest of which is '%s' %s",
+                       largest->path, nt__type_text(largest->type, text));
+}
+
 /* Draws the initial values of a group's leaves into one flat array and uploads it, and what else starts from it. */
 static nt_status upload_parameters(nt_run *run, size_t g) {
     const nt__group *group = &run->layout.groups[g];
     size_t count, size = nt_dtype_size(group->dtype);
     const nt__leaf *leaves = nt__model_leaves(run->model, &count);
     char *flat = nt__alloc_aligned((size_t)group->length * size);
+    if (!flat) return fail_for_largest(run, g);
     const char *name = nt__arena_sprintf(&run->arena, "parameters.%s", group->name);
-    nt_status status = flat && name ? NT_OK : NT_OUT_OF_MEMORY;
+    nt_status status = name ? NT_OK : NT_OUT_OF_MEMORY;
     nt__key key = nt__key_of_seed((uint64_t)run->settings.seed);
     for (size_t i = 0; status == NT_OK && i < count; i++) {
         const nt__row *row = &run->layout.rows[i];
