@@ -102,7 +102,9 @@ nt_status nt__fields_derive(nt_run *run) {
     if (!before) return NT_OUT_OF_MEMORY;
     memcpy(before, run->fields, run->experiment->size);
     nt__fail_nothing();
+    nt__elements_watch();
     nt_status status = run->experiment->hooks.derive(run->fields, run->data);
+    if (status == NT_OK) status = nt__elements_status();
     note_derived(run, before);
     return nt__hook_status(run, "derive", status);
 }

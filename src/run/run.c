@@ -39,9 +39,11 @@ static nt_status build_data(nt_run *run, const nt_run_options *options) {
     if (!run->data) return NT_OUT_OF_MEMORY;
     if (run->settings.no_data) return NT_OK;
     nt__fail_nothing();
+    nt__elements_watch();
     nt_status status = run->experiment->hooks.build_data(run->fields, run->data);
     nt_status kept = nt_data_status(run->data);
     if (kept != NT_OK) status = kept;
+    if (status == NT_OK) status = nt__elements_status();
     if (status == NT_OK) status = nt__data_check(run->data);
     status = nt__hook_status(run, "build_data", status);
     if (status != NT_OK) return status;

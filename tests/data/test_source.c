@@ -317,6 +317,18 @@ static nt_array *nothing(const nt_request *request) {
     return NULL;
 }
 
+/* Nothing but the message tells of it, and another call that fails after it must not hide it. */
+static nt_array *set_beyond_the_end(const nt_request *request) {
+    nt_array_set(request->fields[0], 15, 1);
+    nt_array_free(nt_array_new(NT_F32, nt_dims(-1)));
+    return request->fields[0];
+}
+
+static nt_array *recovered(const nt_request *request) {
+    nt_array_free(nt_array_new(NT_F32, nt_dims(-1)));
+    return request->fields[0];
+}
+
 /* LP-21: split, batch, source and what differs. */
 static void what_came_is_checked(void **state) {
     (void)state;
@@ -326,9 +338,11 @@ static void what_came_is_checked(void **state) {
     } rows[] = {
         {good_copy, NULL},
         {freed, NULL},
+        {recovered, NULL},
         {fewer_rows, "field 'image' came as i32[4,3], it must be i32[5,3]"},
         {other_type, "field 'image' came as f32[5,3], it must be i32[5,3]"},
         {changed_in_place, "field 'image' came as i32[5,7], it must be i32[5,3]"},
+        {set_beyond_the_end, "element 15 of an array i32[5,3]: it has the elements 0 to 14"},
         {nothing, "field 'image' is missing (NULL), it must be i32[5,3]"},
     };
     living before = living_now();

@@ -173,6 +173,32 @@ static nt_status one_reference(const void *fields, nt_data *data) {
     return nt_split_field(data, "train", "label", points);
 }
 
+static nt_status sets_beyond_the_end(const void *fields, nt_data *data) {
+    const Toy *e = fields;
+    nt_array *points = toy_points(e->rows, false);
+    nt_array_set(points, 100000, 1);
+    nt_array_set(points, -1, 1);
+    nt_split(data, "train", .batch = 16);
+    nt_split_field(data, "train", "x", points);
+    nt_split_field(data, "train", "label", toy_labels(e->rows, 0));
+    return nt_data_status(data);
+}
+
+/* What it tries in vain is no failure when it goes on without it. */
+static nt_status tries_a_file(const void *fields, nt_data *data) {
+    nt_array_free(nt_npy_read("/nowhere/cached.npy"));
+    return toy_build_data(fields, data);
+}
+
+static nt_status reads_beyond_the_end(void *fields, const nt_data *data) {
+    Toy *e = fields;
+    (void)data;
+    nt_array *points = toy_points(4, false);
+    e->smoothing = (float)nt_array_get(points, 16);
+    nt_array_free(points);
+    return NT_OK;
+}
+
 static nt_status bad_label_in_val(const void *fields, nt_data *data) {
     Toy e = *(const Toy *)fields;
     nt_split(data, "val", .batch = 16);
@@ -198,6 +224,14 @@ static void data_is_checked(void **state) {
     nt__fail(NT_IO, "an older failure");
     toy()->hooks.build_data = silent_failure;
     refuse(&changed, &e, o, "build_data of Toy: the hook returned 'input or output'");
+    toy()->hooks.build_data = sets_beyond_the_end;
+    refuse(&changed, &e, o, "build_data of Toy: element 100000 of an array f32[128,4]: it has the elements 0 to 511");
+    toy()->hooks.derive = reads_beyond_the_end;
+    refuse(&changed, &e, o, "derive of Toy: element 16 of an array f32[4,4]: it has the elements 0 to 15");
+    toy()->hooks.build_data = tries_a_file;
+    nt_run *run;
+    assert_ok(nt_run_new(&changed, &e, &o, &run));
+    nt_run_free(run);
     toy()->hooks.build_data = one_reference;
     refuse(&changed, &e, o, "is given to 2 fields and has 1 references: give nt_array_retain");
     toy()->hooks.build_data = bad_label_in_val;
