@@ -31,17 +31,31 @@ static bool field_value(nt__arena *texts, const nt_field_info *field, const void
     return out->text != NULL;
 }
 
+/* "learning_rate linear(0.1 0), smoothing constant(0.5)"; "" where there is none. NULL: memory is short. */
+static const char *schedules_text(const nt_run *run, nt__arena *texts) {
+    nt__text text = {0};
+    for (size_t i = 0; i < run->binding_count; i++) {
+        nt__text_add(&text, "%s%s ", i ? ", " : "", run->bindings[i].name);
+        nt__schedule_print(&run->bindings[i].schedule, &text);
+    }
+    const char *kept = text.failed ? NULL : nt__arena_strdup(texts, text.data ? text.data : "");
+    nt__text_free(&text);
+    return kept;
+}
+
 /* Every field and setting. Settings come last and win over fields of the same name (S-52). */
 static nt_status log_values(nt_run *run, nt__arena *texts) {
     const nt__settings *s = &run->settings;
     const char *rule = nt__rule_names(run, texts);
-    if (!rule) return NT_OUT_OF_MEMORY;
+    const char *schedules = schedules_text(run, texts);
+    if (!rule || !schedules) return NT_OUT_OF_MEMORY;
     const nt__log_value settings[] = {{"seed", NULL, (double)s->seed},
                                       {"accum", NULL, (double)s->accum},
                                       {"max_epochs", NULL, (double)s->max_epochs},
                                       {"gradient_clip_norm", NULL, s->gradient_clip_norm},
                                       {"learning_rate", NULL, s->learning_rate},
                                       {"rule", rule, 0},
+                                      {"schedules", schedules, 0},
                                       {"preset", run->preset, 0}};
     size_t field_count = run->experiment->field_count, extra = sizeof settings / sizeof *settings, count = 0;
     nt__log_value *values = nt__arena_alloc(texts, field_count + extra, sizeof *values);

@@ -191,6 +191,36 @@ static nt_status bind_name(const nt_run *run, nt__binding *out) {
     return strchr(name + 4, '.') ? bind_path(run, name + 4, out) : bind_scalar(run, name + 4, out);
 }
 
+/* ---- values that a schedule takes the place of ------------------------------------------------------------------ */
+
+/* All rates are scheduled: none of them comes from the base rate. */
+static bool rates_are_scheduled(const nt_run *run) {
+    for (size_t g = 0; g < run->layout.group_count; g++)
+        if (!run->training[g].frozen && !run->rates[g].binding) return false;
+    return true;
+}
+
+static bool differs_from_default(const nt_run *run, const nt_field_info *field) {
+    return memcmp((const char *)run->fields + field->offset, (const char *)run->defaults + field->offset,
+                  field->size) != 0;
+}
+
+static void tell_unused(const nt_run *run, const char *name, double given) {
+    nt__notice("%s: %s has a schedule (%s); the given %g is not used", run->experiment->name, name, source_of(run),
+               nt__plain_nan(given));
+}
+
+static void tell_all_unused(const nt_run *run) {
+    if (run->settings.quiet) return;
+    if (run->settings.from.learning_rate == NT__FROM_OPTION && rates_are_scheduled(run))
+        tell_unused(run, "learning_rate", run->settings.learning_rate);
+    for (size_t i = 0; i < run->experiment->field_count; i++) {
+        const nt_field_info *field = &run->experiment->fields[i];
+        if (nt__field_scheduled(run, i) && differs_from_default(run, field))
+            tell_unused(run, field->name, nt__field_number(field, run->fields));
+    }
+}
+
 /* ---- binding ---------------------------------------------------------------------------------------------------- */
 
 static nt_status check_unique(const nt_run *run, const nt__binding *binding) {
@@ -255,7 +285,9 @@ static nt_status bind_all(nt_run *run, const nt_named_schedule *items, size_t co
     if (status != NT_OK) return status;
     bind_scalars(run, run->rates, run->layout.group_count);
     bind_scalars(run, run->inputs, run->input_count);
-    return check_replaced(run);
+    status = check_replaced(run);
+    if (status == NT_OK) tell_all_unused(run);
+    return status;
 }
 
 static size_t count_named(const nt_named_schedule *items) {

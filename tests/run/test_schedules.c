@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 
 #include <cmocka.h>
 
@@ -380,6 +381,61 @@ static void past_the_horizon(void **state) {
     nt_run_free(run);
 }
 
+/* What was given and has a schedule is said at setup, for rates only when none of them comes from the given one. */
+static void a_given_value_that_is_not_used_is_told(void **state) {
+    (void)state;
+    static const struct {
+        const char *name;
+        bool rate, field, quiet;
+        const char *line; /* NULL: none */
+    } cases[] = {
+        {"opt.learning_rate", true, false, false,
+         "Names: learning_rate has a schedule (the run's option); the given 0.1 is not used"},
+        {"opt.learning_rate", false, true, false, NULL},
+        {"opt.learning_rate", true, false, true, NULL},
+        {"opt.hidden.learning_rate", true, false, false, NULL},
+        {"smoothing", true, true, false,
+         "Names: smoothing has a schedule (the run's option); the given 0.25 is not used"},
+        {"smoothing", true, false, false, NULL},
+    };
+    nt_notice_function before = nt_set_notice(keep_notice, NULL);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        Names e = Names_defaults();
+        e.groups = true;
+        if (cases[i].field) e.smoothing = 0.25f;
+        nt_run_options options = quiet_options(NULL);
+        options.quiet = cases[i].quiet;
+        options.schedules = only(cases[i].name, nt_schedule_constant(0.5));
+        options.learning_rate = (nt_maybe_double){cases[i].rate, 0.1};
+        notices = 0;
+        nt_run_free(make(&e, options));
+        assert_int_equal(notices, cases[i].line != NULL);
+        if (cases[i].line) assert_string_equal(notice, cases[i].line);
+    }
+    nt_set_notice(before, NULL);
+}
+
+static void the_log_has_the_schedules(void **state) {
+    (void)state;
+    char folder[] = "/tmp/nitro-schedules-XXXXXX", path[64], line[2048];
+    assert_non_null(mkdtemp(folder));
+    Names e = Names_defaults();
+    nt_run_options options = {.quiet = true, .run_dir = folder};
+    options.schedules = (nt_named_schedule[]){
+        {"opt.learning_rate", nt_schedule_linear(0.1, 0)}, {"smoothing", nt_schedule_constant(0.5)}, {0}};
+    nt_run *run = make(&e, options);
+    assert_ok(nt_train(run));
+    nt_run_free(run);
+    snprintf(path, sizeof path, "%s/metrics.jsonl", folder);
+    FILE *file = fopen(path, "r");
+    assert_non_null(file);
+    assert_non_null(fgets(line, sizeof line, file));
+    fclose(file);
+    assert_non_null(strstr(line, "opt.learning_rate linear(0.1 0), smoothing constant(0.5)"));
+    assert_int_equal(remove(path), 0);
+    assert_int_equal(remove(folder), 0);
+}
+
 /* ---- rates, L28 ------------------------------------------------------------------------------- */
 
 static void assert_rates(const nt_named_schedule *list, double first, double second) {
@@ -542,6 +598,8 @@ int main(void) {
         cmocka_unit_test(values_must_fit_the_field),
         cmocka_unit_test(a_value_that_is_not_finite_ends_the_run),
         cmocka_unit_test(past_the_horizon),
+        cmocka_unit_test(a_given_value_that_is_not_used_is_told),
+        cmocka_unit_test(the_log_has_the_schedules),
         cmocka_unit_test(a_group_has_its_ratio_of_the_rate),
         cmocka_unit_test(the_ratio_stays_over_the_steps),
         cmocka_unit_test(a_hundred_steps_compile_nothing),
