@@ -336,6 +336,15 @@ static nt_status hold(const nt_run *run, nt__binding *binding, int64_t step, dou
     return NT_OK;
 }
 
+/* Below 0 a step goes up the loss; 0 leaves the parameters as they are. */
+static nt_status check_rate(const nt_run *run, const nt__binding *binding, int64_t step) {
+    bool is_rate = binding->field < 0 && strcmp(binding->scalar, "learning_rate") == 0;
+    if (!is_rate || binding->value >= 0) return NT_OK;
+    return nt__fail(NT_INVALID,
+                    "schedule '%s' of %s gave %g for step %lld of %lld: a learning rate must not be negative",
+                    binding->name, source_of(run), binding->value, (long long)step, (long long)run->horizon);
+}
+
 static nt_status find_value(const nt_run *run, nt__binding *binding, int64_t step) {
     if (binding->held) return NT_OK;
     double value = nt__schedule_value(&binding->schedule, step, run->horizon);
@@ -364,6 +373,7 @@ nt_status nt__schedules_apply(nt_run *run) {
     nt_status status = NT_OK;
     for (size_t i = 0; status == NT_OK && i < run->binding_count; i++) {
         status = find_value(run, &run->bindings[i], run->step + 1);
+        if (status == NT_OK) status = check_rate(run, &run->bindings[i], run->step + 1);
         if (status == NT_OK && run->bindings[i].field >= 0) status = apply_to_field(run, &run->bindings[i]);
     }
     if (status != NT_OK || !run->binding_count) return status;

@@ -75,10 +75,10 @@ static nt_status check(const nt__settings *s) {
     if (!isfinite(s->gradient_clip_norm))
         return nt__fail(NT_INVALID, "gradient_clip_norm is %g; give a finite number, 0 for no clipping",
                         nt__plain_nan(s->gradient_clip_norm));
-    if (s->learning_rate == 0 || !isfinite(s->learning_rate))
+    if (s->learning_rate <= 0 || !isfinite(s->learning_rate))
         return nt__fail(NT_INVALID,
                         "learning_rate is %g (from the option, else from the learning_rate hook); give a finite number "
-                        "other than 0",
+                        "above 0",
                         nt__plain_nan(s->learning_rate));
     return NT_OK;
 }

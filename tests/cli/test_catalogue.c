@@ -375,11 +375,11 @@ static const mistake mistakes[] = {
     {.title = "a learning rate of zero",
      .words = {"--learning-rate=0"},
      .message =
-         "learning_rate is 0 (from the option, else from the learning_rate hook); give a finite number other than 0"},
+         "learning_rate is 0 (from the option, else from the learning_rate hook); give a finite number above 0"},
     {.title = "a learning rate of nan",
      .words = {"--learning-rate=nan"},
      .message =
-         "learning_rate is nan (from the option, else from the learning_rate hook); give a finite number other than 0"},
+         "learning_rate is nan (from the option, else from the learning_rate hook); give a finite number above 0"},
     {.title = "an unknown field of the batch",
      .changed = {.image = "nt_field(batch, \"images\")"},
      .message = "model.c:18 in forward: field: the batch has no field 'images'; its fields are: image, label"},

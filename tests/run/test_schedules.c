@@ -347,6 +347,23 @@ static void a_value_that_is_not_finite_ends_the_run(void **state) {
     assert_int_equal(nt__engine_counts_now().all_buffers.live_count, 0);
 }
 
+static void a_negative_rate_ends_the_run(void **state) {
+    (void)state;
+    Names e = Names_defaults();
+    nt_run_options options = quiet_options(NULL);
+    options.schedules = only("opt.learning_rate", nt_schedule_linear(0.25, -0.25));
+    nt_run *run = make(&e, options);
+    assert_fails(nt_train(run), NT_INVALID,
+                 "schedule 'opt.learning_rate' of the run's option gave -0.0625 for step 6 of 8: a learning rate must "
+                 "not be negative");
+    assert_int_equal(nt_run_step(run), 5);
+    nt_run_free(run);
+    options.schedules = only("device.learning_rate", nt_schedule_constant(-1)); /* no rate */
+    run = make(&e, options);
+    assert_ok(nt_train(run));
+    nt_run_free(run);
+}
+
 static char notice[400];
 static int notices;
 static void keep_notice(const char *line, void *context) {
@@ -597,6 +614,7 @@ int main(void) {
         cmocka_unit_test(a_scheduled_field_reaches_the_program),
         cmocka_unit_test(values_must_fit_the_field),
         cmocka_unit_test(a_value_that_is_not_finite_ends_the_run),
+        cmocka_unit_test(a_negative_rate_ends_the_run),
         cmocka_unit_test(past_the_horizon),
         cmocka_unit_test(a_given_value_that_is_not_used_is_told),
         cmocka_unit_test(the_log_has_the_schedules),

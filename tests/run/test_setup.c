@@ -37,6 +37,8 @@ static void settings_are_checked(void **state) {
     o = quiet_options(NULL);
     o.learning_rate = (nt_maybe_double){true, 0};
     refuse(toy(), &e, o, "learning_rate is 0");
+    o.learning_rate = (nt_maybe_double){true, -0.1};
+    refuse(toy(), &e, o, "learning_rate is -0.1 (from the option, else from the learning_rate hook)");
     o.learning_rate = (nt_maybe_double){true, NAN};
     refuse(toy(), &e, o, "learning_rate is nan");
     o = quiet_options(NULL);
