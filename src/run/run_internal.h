@@ -119,6 +119,7 @@ typedef struct nt__binding {
     int group;          /* of a scalar; -1: of all groups */
     const char *scalar; /* its name: learning_rate, or that of a rule's input */
     double value;       /* of the newest step */
+    bool told_over;     /* that the run goes on past its end: said once */
     bool held;          /* its function has no value past the horizon: it keeps the last one */
 } nt__binding;
 

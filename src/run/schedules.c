@@ -356,6 +356,16 @@ static nt_status find_value(const nt_run *run, nt__binding *binding, int64_t ste
     return is_past ? hold(run, binding, step, value) : not_finite(run, binding, step, value);
 }
 
+/* One that spreads over the run's steps ends with them; steps of its own were chosen, and a function answers itself. */
+static void tell_over(const nt_run *run, nt__binding *binding, int64_t step) {
+    const nt_schedule *schedule = &binding->schedule;
+    bool is_spread = nt__schedule_varies(schedule) && !schedule->function && schedule->steps == 0;
+    if (!is_spread || step <= run->horizon || binding->told_over || run->settings.quiet) return;
+    binding->told_over = true;
+    nt__notice("%s: schedule %s is over at step %lld: it stays at %g from here on", run->experiment->name,
+               binding->name, (long long)run->horizon, binding->value);
+}
+
 static nt_status apply_to_field(nt_run *run, const nt__binding *binding) {
     nt_status status = nt__device_field_write_number(run, (size_t)binding->field, binding->value);
     return status == NT_OK ? NT_OK : nt__fail_in(status, "schedule '%s' of %s", binding->name, source_of(run));
@@ -374,6 +384,7 @@ nt_status nt__schedules_apply(nt_run *run) {
     for (size_t i = 0; status == NT_OK && i < run->binding_count; i++) {
         status = find_value(run, &run->bindings[i], run->step + 1);
         if (status == NT_OK) status = check_rate(run, &run->bindings[i], run->step + 1);
+        if (status == NT_OK) tell_over(run, &run->bindings[i], run->step + 1);
         if (status == NT_OK && run->bindings[i].field >= 0) status = apply_to_field(run, &run->bindings[i]);
     }
     if (status != NT_OK || !run->binding_count) return status;

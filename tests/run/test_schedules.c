@@ -398,6 +398,27 @@ static void past_the_horizon(void **state) {
     nt_run_free(run);
 }
 
+static void training_past_the_end_is_told_once(void **state) {
+    (void)state;
+    Names e = Names_defaults();
+    nt_run_options options = quiet_options(NULL);
+    options.quiet = false;
+    options.schedules = (nt_named_schedule[]){{"opt.learning_rate", nt_schedule_linear(0.25, 0)},
+                                              {"smoothing", nt_schedule_linear(0.25, 0, .steps = 2)},
+                                              {"device.device", nt_schedule_constant(1)},
+                                              {0}};
+    nt_run *run = make(&e, options);
+    nt_notice_function before = nt_set_notice(keep_notice, NULL);
+    notices = 0;
+    for (run->step = 0; run->step < 8; run->step++) assert_ok(nt__schedules_apply(run));
+    assert_int_equal(notices, 0);
+    for (; run->step < 12; run->step++) assert_ok(nt__schedules_apply(run));
+    assert_int_equal(notices, 1);
+    assert_string_equal(notice, "Names: schedule opt.learning_rate is over at step 8: it stays at 0 from here on");
+    nt_set_notice(before, NULL);
+    nt_run_free(run);
+}
+
 /* What was given and has a schedule is said at setup, for rates only when none of them comes from the given one. */
 static void a_given_value_that_is_not_used_is_told(void **state) {
     (void)state;
@@ -616,6 +637,7 @@ int main(void) {
         cmocka_unit_test(a_value_that_is_not_finite_ends_the_run),
         cmocka_unit_test(a_negative_rate_ends_the_run),
         cmocka_unit_test(past_the_horizon),
+        cmocka_unit_test(training_past_the_end_is_told_once),
         cmocka_unit_test(a_given_value_that_is_not_used_is_told),
         cmocka_unit_test(the_log_has_the_schedules),
         cmocka_unit_test(a_group_has_its_ratio_of_the_rate),
