@@ -14,6 +14,11 @@ static nt_status check_train_split(const nt_run *run) {
         return nt__fail(NT_INVALID,
                         "%s: experiment '%s' has a split 'train' but no loss hook: write .loss = loss in its NT_DEFINE",
                         run->experiment->file, run->experiment->name);
+    if (train->options.batch > train->rows)
+        return nt__fail(NT_INVALID,
+                        "split 'train' has %lld rows, and a batch of %lld is larger than that: training needs full "
+                        "batches, so choose one of at most %lld rows",
+                        (long long)train->rows, (long long)train->options.batch, (long long)train->rows);
     if (!train->options.drop_last && train->rows % train->options.batch != 0)
         return nt__fail(NT_INVALID,
                         "split 'train' has %lld rows and batches of %lld, so its last batch is short, and training "

@@ -221,6 +221,9 @@ static void data_is_checked(void **state) {
     refuse(&changed, &e, o, "/nowhere");
     toy()->hooks.build_data = short_last_batch;
     refuse(&changed, &e, o, "split 'train' has 128 rows and batches of 48, so its last batch is short");
+    e.rows = 40;
+    refuse(&changed, &e, o, "split 'train' has 40 rows, and a batch of 48 is larger than that");
+    e = Toy_defaults();
     toy()->hooks.build_data = no_split;
     refuse(&changed, &e, o, "no split was declared");
     nt__fail(NT_IO, "an older failure");
