@@ -48,7 +48,7 @@ static const nt__keyword keywords[] = {
     NUMBER(true, gradient_clip_norm, DOUBLE, "no clipping", "largest norm of all gradients together"),
     NUMBER(false, learning_rate, DOUBLE, "the learning_rate hook, else 0.001", "step size of the optimizer"),
     LIST(SETS, "schedule", schedules, "the schedules hook",
-         "NAME=cosine:FROM:TO or another kind, listed below; for each value once"),
+         "NAME=cosine:FROM:TO or another kind, listed below; for each value once. Replaces all of the hook"),
     FLAG(RUN, NT__EVALUATE, "split", split, STRING, "test", "the data to evaluate"),
     FLAG(RUN, NT__EVALUATE | NT__PREDICT, "weights", weights, STRING, "<run_dir>/parameters.safetensors",
          "the parameters to use"),

@@ -296,11 +296,34 @@ static size_t count_named(const nt_named_schedule *items) {
     return count;
 }
 
+/* The option takes the place of the hook's whole list: what it leaves out is not scheduled, which is easily missed. */
+static nt_status tell_dropped(const nt_run *run, const nt_named_schedule *option) {
+    nt_schedules declared = {0};
+    nt__text names = {0};
+    if (!run->experiment->hooks.schedules || run->settings.quiet) return NT_OK;
+    run->experiment->hooks.schedules(run->fields, &declared);
+    for (size_t i = 0; i < declared.count; i++) {
+        bool stays = false;
+        for (const nt_named_schedule *o = option; o->name; o++) stays |= strcmp(o->name, declared.items[i].name) == 0;
+        if (!stays) nt__text_add(&names, "%s%s", names.length ? ", " : "", declared.items[i].name);
+    }
+    if (names.length && !names.failed)
+        nt__notice("%s: the schedules given replace all of the schedules hook; without a schedule now: %s",
+                   run->experiment->name, names.data);
+    nt_status status = names.failed ? NT_OUT_OF_MEMORY : NT_OK;
+    nt__text_free(&names);
+    nt__schedules_free(&declared);
+    return status;
+}
+
 nt_status nt__schedules_bind(nt_run *run, const nt_named_schedule *option) {
     nt_schedules declared = {0};
     run->horizon = nt__steps_of_all_epochs(run);
     run->schedules_from_option = option != NULL;
-    if (option) return bind_all(run, option, count_named(option));
+    if (option) {
+        nt_status status = bind_all(run, option, count_named(option));
+        return status == NT_OK ? tell_dropped(run, option) : status;
+    }
     if (!run->experiment->hooks.schedules) return NT_OK;
     run->experiment->hooks.schedules(run->fields, &declared);
     nt_status status = declared.status;

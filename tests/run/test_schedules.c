@@ -419,6 +419,26 @@ static void training_past_the_end_is_told_once(void **state) {
     nt_run_free(run);
 }
 
+static void what_the_option_drops_is_told(void **state) {
+    (void)state;
+    Names e = Names_defaults();
+    nt_run_options options = quiet_options(NULL);
+    options.quiet = false;
+    declared = nt_schedule_constant(0.5);
+    nt_notice_function before = nt_set_notice(keep_notice, NULL);
+    notices = 0;
+    options.schedules = only("smoothing", nt_schedule_constant(0.25));
+    nt_run_free(make(&e, options));
+    assert_int_equal(notices, 0);
+    options.schedules = only("count", nt_schedule_constant(3));
+    nt_run_free(make(&e, options));
+    assert_int_equal(notices, 1);
+    assert_string_equal(notice, "Names: the schedules given replace all of the schedules hook; without a schedule now: "
+                                "smoothing");
+    nt_set_notice(before, NULL);
+    declared = (nt_schedule){0};
+}
+
 /* What was given and has a schedule is said at setup, for rates only when none of them comes from the given one. */
 static void a_given_value_that_is_not_used_is_told(void **state) {
     (void)state;
@@ -638,6 +658,7 @@ int main(void) {
         cmocka_unit_test(a_negative_rate_ends_the_run),
         cmocka_unit_test(past_the_horizon),
         cmocka_unit_test(training_past_the_end_is_told_once),
+        cmocka_unit_test(what_the_option_drops_is_told),
         cmocka_unit_test(a_given_value_that_is_not_used_is_told),
         cmocka_unit_test(the_log_has_the_schedules),
         cmocka_unit_test(a_group_has_its_ratio_of_the_rate),
