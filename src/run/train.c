@@ -2,6 +2,7 @@
  * readback proves its program has finished, and the micro-batch's buffers are freed then.
  */
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "run/run_internal.h"
@@ -32,13 +33,33 @@ typedef struct loop {
 
 /* ---- one micro-batch -------------------------------------------------------------------------------------------- */
 
+/* A Device field whose number is not finite; NULL: none. */
+static const nt_field_info *odd_field(const nt_run *run) {
+    for (size_t i = 0; i < run->experiment->field_count; i++) {
+        const nt_field_info *field = &run->experiment->fields[i];
+        bool is_number = field->marker == NT_DEVICE && nt__field_is_number(field);
+        if (is_number && !isfinite(nt__field_number(field, run->fields))) return field;
+    }
+    return NULL;
+}
+
 static nt_status diverged(const loop *l, const pending *p, double loss) {
+    const nt_field_info *field = odd_field(l->run);
+    char place[NT__MESSAGE / 4];
+    snprintf(place, sizeof place, "the loss is %g at step %lld of epoch %lld (micro-batch %lld of split 'train')",
+             nt__plain_nan(loss), (long long)p->step + 1, (long long)l->run->epoch, (long long)p->staged->index + 1);
+    if (field)
+        return nt__fail(NT_DIVERGED, "%s, and Device field %s is %g: give it a finite value", place, field->name,
+                        nt__plain_nan(nt__field_number(field, l->run->fields)));
+    if (p->step == 0)
+        return nt__fail(NT_DIVERGED,
+                        "%s, before any update: look at the data of that batch for nan and infinity, at the initial "
+                        "values, and at what the loss divides by or takes the logarithm of",
+                        place);
     return nt__fail(NT_DIVERGED,
-                    "the loss is %g at step %lld of epoch %lld (micro-batch %lld of split 'train'). Nothing is rolled "
-                    "back: start again with a "
-                    "lower learning rate (now %g) or with gradient clipping, and look at the data of that batch",
-                    nt__plain_nan(loss), (long long)p->step + 1, (long long)l->run->epoch,
-                    (long long)p->staged->index + 1, l->run->rates[0].value);
+                    "%s. Nothing is rolled back: start again with a lower learning rate (now %g) or with gradient "
+                    "clipping, and look at the data of that batch",
+                    place, l->run->rates[0].value);
 }
 
 static void drop(const loop *l, pending *p) {

@@ -428,8 +428,9 @@ static const mistake mistakes[] = {
     {.title = "a loss that is not finite",
      .changed = {.loss = "nt_log(nt_sub(nt_mean(nt_square(outputs)), 1e9))"},
      .message =
-         "the loss is nan at step 1 of epoch 1 (micro-batch 1 of split 'train'). Nothing is rolled back: start again "
-         "with a lower learning rate (now 0.001) or with gradient clipping, and look at the data of that batch"},
+         "the loss is nan at step 1 of epoch 1 (micro-batch 1 of split 'train'), before any update: look at the data "
+         "of that batch for nan and infinity, at the initial values, and at what the loss divides by or takes the "
+         "logarithm of"},
     {.title = "a full disk",
      .words = {"--max-epochs=9"},
      .prepare = fill_disk,

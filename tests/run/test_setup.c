@@ -254,6 +254,23 @@ static nt_status only_val(const void *fields, nt_data *data) {
     return toy_split(fields, data, "val", 20, false);
 }
 
+static void a_nan_at_the_first_step_names_what_it_can(void **state) {
+    (void)state;
+    Toy e = Toy_defaults();
+    nt_run_options o = quiet_options(NULL);
+    nt_run *run;
+    e.smoothing = NAN;
+    assert_ok(nt_run_new(Toy_experiment(), &e, &o, &run));
+    assert_fails(nt_train(run), NT_DIVERGED, "and Device field smoothing is nan: give it a finite value");
+    nt_run_free(run);
+    e = Toy_defaults();
+    e.poison = true;
+    e.batch = 128;
+    assert_ok(nt_run_new(Toy_experiment(), &e, &o, &run));
+    assert_fails(nt_train(run), NT_DIVERGED, "before any update: look at the data of that batch");
+    nt_run_free(run);
+}
+
 static void a_handle_without_train_evaluates(void **state) {
     (void)state;
     Toy e = Toy_defaults();
@@ -404,6 +421,7 @@ int main(void) {
         cmocka_unit_test(settings_are_checked),
         cmocka_unit_test(hooks_are_checked),
         cmocka_unit_test(data_is_checked),
+        cmocka_unit_test(a_nan_at_the_first_step_names_what_it_can),
         cmocka_unit_test(a_handle_without_train_evaluates),
         cmocka_unit_test(metrics_hooks_are_checked),
         cmocka_unit_test(val_loss_weighs_samples),
