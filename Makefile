@@ -28,8 +28,9 @@ fuzz: ## fuzz the readers of files for FUZZ=60 seconds, with libFuzzer where cla
 setup: ## install the missing Debian packages and the engine plugins
 	@scripts/setup
 
+PREFIX ?= /usr/local
 install: build ## install into PREFIX=/usr/local; DESTDIR is heeded
-	@[ -z '$(PREFIX)' ] || { meson configure build --prefix='$(PREFIX)' && scripts/build build; }
+	@meson configure build --prefix='$(PREFIX)' && scripts/build build
 	meson install -C build --no-rebuild --quiet --strip
 	@ldconfig 2>/dev/null || true
 

@@ -54,9 +54,10 @@ static const entry files[] = {
 
 static const entry exit_codes[] = {
     {"0", "done", 0},
-    {"1", "the run, the build or the engine failed", 0},
+    {"1", "the run, the build, the engine or a file that they use failed", 0},
     {"2",
-     "wrong use: an unknown command or flag, a missing file, a file that cannot be written, a value of the wrong type",
+     "wrong use, found before anything is compiled: an unknown command or flag, a value of the wrong type, a missing "
+     "source file",
      0},
     {"130", "interrupted (Ctrl-C): the run ended after its step and was saved; a second Ctrl-C ends at once",
      NO_RUN | NT__SHELL},
