@@ -140,25 +140,29 @@ typedef struct update {
 static update begin_update(const model *m) {
     update u = {.rule = nt_adam(), .rate = nt__input(ROLE_RATE, 0, "learning_rate", (nt__type){NT_F32, {0}})};
     const nt__group group = {"", NT_F32, m->elements};
-    for (int s = 0; s < u.rule.kind->state_count; s++) {
-        const nt__state *state = &u.rule.kind->states[s];
-        if (state->scalar) u.scalars[s] = nt__input(ROLE_STATE, 0, state->name, nt__state_type(state, &group));
-    }
+    nt__state state;
+    for (size_t s = 0; nt__rule_state(&u.rule, s, &state); s++)
+        if ((state.state->is_scalar || state.state->is_count))
+            u.scalars[s] = nt__input(ROLE_STATE, 0, state.state->name, nt__state_type(&state, &group));
     return u;
 }
 
 /* Updates x, the flat buffer or one array, in place. Gives the number of results; the first array has the scalar
  * states' too. */
 static size_t trace_update(const update *u, nt_tensor x, nt_tensor g, int index, nt__result *results) {
-    const nt__state *kinds = u->rule.kind->states;
+    nt__state state;
     nt__type type = {NT_F32, nt_shape_of(x)};
     nt_tensor states[NT__MAX_STATES], next[NT__MAX_STATES];
-    for (int s = 0; s < u->rule.kind->state_count; s++)
-        states[s] = kinds[s].scalar ? u->scalars[s] : nt__input(ROLE_STATE, index, kinds[s].name, type);
+    for (size_t s = 0; nt__rule_state(&u->rule, s, &state); s++)
+        states[s] = (state.state->is_scalar || state.state->is_count)
+                        ? u->scalars[s]
+                        : nt__input(ROLE_STATE, index, state.state->name, type);
+    const nt__step step = {.x = x, .g = g, .eta = u->rate, .states = states, .next_states = next};
     size_t count = 0;
-    results[count++] = (nt__result){"parameters", nt__rule_apply(&u->rule, x, g, u->rate, states, next), x};
-    for (int s = 0; s < u->rule.kind->state_count; s++)
-        if (index == 0 || !kinds[s].scalar) results[count++] = (nt__result){kinds[s].name, next[s], states[s]};
+    results[count++] = (nt__result){"parameters", nt__rule_apply(&u->rule, &step), x};
+    for (size_t s = 0; nt__rule_state(&u->rule, s, &state); s++)
+        if (index == 0 || !(state.state->is_scalar || state.state->is_count))
+            results[count++] = (nt__result){state.state->name, next[s], states[s]};
     return count;
 }
 

@@ -424,7 +424,7 @@ nt_tensor nt_softmax_at(nt_tensor x, nt_site site);
 
 nt_tensor nt_matmul_at(nt_tensor a, nt_tensor b, nt_site site);
 nt_tensor nt_outer_at(nt_tensor a, nt_tensor b, nt_site site);
-nt_tensor nt_einsum_at(const char *equation, const nt_tensor *operands, size_t count, nt_site site);
+nt_tensor nt_einsum_at(const char *text, const nt_tensor *operands, size_t count, nt_site site);
 
 /* Norms over axes, which are dropped: nt_norm(x, -1); none given means all. 0 where there is no element. Euclidean, the
  * root of the sum of squares (infinite where the squares are). Gradient: c x / y, 0 where y is 0. */

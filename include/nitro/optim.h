@@ -167,7 +167,7 @@ nt_rule nt_weight_decay_with(nt_weight_decay_options options);
 /* The last of a chain: dx = g + eta weight_decay (x - anchor), g what the rule before it subtracts; parameters that
  * no_decay excludes keep g. The number is 0 or more, and an input. The weight_decay hook of an experiment puts it
  * behind a group's rule. */
-nt_rule nt_decay(double weight_decay);
+nt_rule nt_decay(double number);
 
 /* A group that is not trained: no gradient, no update, no state. It stands alone. */
 nt_rule nt_frozen(void);

@@ -15,7 +15,7 @@
 
 /* The header of the object that this code is part of, which the linker defines: a file that can be loaded here has its
  * class, byte order and machine. */
-extern const ElfW(Ehdr) __ehdr_start __attribute__((visibility("hidden")));
+extern const ElfW(Ehdr) __ehdr_start __attribute__((visibility("hidden"))); /* NOLINT(bugprone-reserved-identifier) */
 
 static bool read_at(int file, void *to, size_t length, uint64_t offset) {
     if (offset > INT64_MAX) return false;

@@ -81,8 +81,8 @@ nt__exit_code nt__session_close(nt__session *session, nt__exit_code code);
 nt__exit_code nt__session_fail(nt__session *session, nt_status status);
 /* Path of the parameters of a run; NULL when memory is short. The caller frees it. */
 char *nt__session_weights(const nt__session *session);
-/* Writes the parameters; a former file becomes "<path>.previous". Refused where they would replace a file and are initial
- * values (no step was trained and none were loaded), and where another run holds the file's folder. */
+/* Writes the parameters; a former file becomes "<path>.previous". Refused where they would replace a file and are
+ * initial values (no step was trained and none were loaded), and where another run holds the file's folder. */
 nt_status nt__keep_parameters(nt_run *run, bool is_loaded, const char *path);
 /* Loads --weights, else the parameters that training left in run_dir. */
 nt_status nt__session_load_weights(nt__session *session);
@@ -94,7 +94,7 @@ typedef struct nt__prediction {
     nt_named_array *fields; /* with references of their own */
     size_t count, capacity;
 } nt__prediction;
-nt_status nt__prediction_read(const nt__command_options *options, nt__prediction *out);
+nt_status nt__prediction_read(const nt__command_options *options, nt__prediction *p);
 /* Predicts, writes the file and says so. */
 nt_status nt__prediction_make(const nt__prediction *prediction, const nt_experiment *experiment, nt_run *run,
                               nt__terminal *terminal);

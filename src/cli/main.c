@@ -162,8 +162,9 @@ static bool open_standard_streams(void) {
     static const int modes[] = {[STDIN_FILENO] = O_WRONLY, [STDOUT_FILENO] = O_RDONLY, [STDERR_FILENO] = O_RDWR};
     bool closed = false;
     for (int i = STDIN_FILENO; i <= STDERR_FILENO; i++) {
-        if (fcntl(i, F_GETFD) >= 0 || open("/dev/null", modes[i]) != i) continue;
-        closed |= i == STDOUT_FILENO;
+        if (fcntl(i, F_GETFD) >= 0) continue;
+        int opened = open("/dev/null", modes[i]);
+        closed |= opened == STDOUT_FILENO;
     }
     return closed;
 }

@@ -64,7 +64,7 @@ bool nt__rule_ends_in_decay(const nt_rule *rule);
 /* Whether a rule of the chain has a number of this name; *is_input says which sort. */
 bool nt__rule_has_number(const nt_rule *rule, const char *name, bool *is_input);
 /* The first rule of the chain that has this number, NULL when none has. */
-const char *nt__rule_owner(const nt_rule *rule, const char *number);
+const char *nt__rule_owner(const nt_rule *rule, const char *name);
 /* "Momentum(rho 0.9)"; a chain has " > " between its rules. `constants` leaves out the inputs, which are no part of the
  * program. */
 void nt__rule_print(const nt_rule *rule, bool constants, nt__text *out);

@@ -67,7 +67,8 @@ size_t nt__rule_state_count(const nt_rule *rule) {
 nt__type nt__state_type(const nt__state *state, const nt__group *group) {
     const nt_rule_state *is = state->state;
     nt_dtype dtype = is->is_count ? NT_I32 : nt__arithmetic_type(group->dtype);
-    return (nt__type){dtype, is->is_scalar || is->is_count ? (nt_shape){0} : nt_dims(group->length)};
+    if (is->is_scalar || is->is_count) return (nt__type){dtype, {0}};
+    return (nt__type){dtype, nt_dims(group->length)};
 }
 
 double nt__state_start(const nt__state *state) {

@@ -139,7 +139,7 @@ static nt_status make_gradient(nt__tracing *t, bool *reached) {
                               &run->programs.gradient);
 }
 
-static nt_status trace_gradient(nt_run *run) {
+nt_status nt__trace_gradient(nt_run *run) {
     nt__tracing t;
     nt_status status = nt__tracing_begin(&t, run);
     if (status != NT_OK) return status;
@@ -407,7 +407,7 @@ nt_status nt__trace_programs(nt_run *run) {
     nt_status status = nt__trace_model(run);
     if (status == NT_OK) nt__batch_name_field(run);
     if (status == NT_OK && run->train) status = nt__groups_resolve(run);
-    if (status == NT_OK && run->train) status = trace_gradient(run);
+    if (status == NT_OK && run->train) status = nt__trace_gradient(run);
     if (status == NT_OK && run->train) status = trace_optimizer(run);
     if (status == NT_OK) status = trace_forward(run);
     return status == NT_OK ? trace_metrics(run) : status;

@@ -300,6 +300,8 @@ double nt__learning_rate_of(const nt_experiment *experiment, const void *fields)
 
 /* programs.c: all programs of the run, traced. */
 nt_status nt__trace_programs(nt_run *run);
+/* The gradient program alone, once the model is traced. */
+nt_status nt__trace_gradient(nt_run *run);
 /* The first trace alone: it learns the parameters and their layout, and makes no program. */
 nt_status nt__trace_model(nt_run *run);
 void nt__programs_free(nt_run *run);
@@ -327,7 +329,7 @@ nt_status nt__slot_write(nt_run *run, nt__purpose purpose, const char *name, nt_
 /* rates.c: the rates without buffers: names, and ratios from the hook. */
 nt_status nt__rates_list(nt_run *run);
 /* Gives a scalar the value, times its ratio; uploaded when its bits moved. */
-nt_status nt__rate_write(nt_run *run, nt__rate *rate, double value);
+nt_status nt__rate_write(nt_run *run, nt__rate *rate, double base);
 
 /* groups.c: rules, decay and anchors of all groups, from the hooks. */
 nt_status nt__groups_resolve(nt_run *run);

@@ -20,7 +20,7 @@ static int overflow(void) {
 static int read_beyond(void) {
     char *block = nt__alloc(8, 1);
     if (!block) return 1;
-    int byte = block[beyond];
+    int byte = (unsigned char)block[beyond];
     nt__free(block);
     return byte == 1;
 }

@@ -374,8 +374,7 @@ static const mistake mistakes[] = {
      .message = "accum is 0; a step has at least 1 micro-batch: give 1 or more"},
     {.title = "a learning rate of zero",
      .words = {"--learning-rate=0"},
-     .message =
-         "learning_rate is 0 (from the option, else from the learning_rate hook); give a finite number above 0"},
+     .message = "learning_rate is 0 (from the option, else from the learning_rate hook); give a finite number above 0"},
     {.title = "a learning rate of nan",
      .words = {"--learning-rate=nan"},
      .message =

@@ -145,6 +145,7 @@ static void fields_of_any_type_have_their_defaults(void **state) {
 static void an_experiment_may_have_no_field(void **state) {
     (void)state;
     None e = None_defaults();
+    (void)e;
     assert_int_equal(None_experiment()->field_count, 0);
     assert_null(nt__field_find(None_experiment(), "batch"));
     assert_true(sizeof e <= 1);

@@ -561,7 +561,7 @@ static bool read_signature(const char *text, main_signature *out) {
 
 static PJRT_Error *compile_text(const char *text, PJRT_LoadedExecutable **out) {
     PJRT_LoadedExecutable *executable = make(LOADED_EXECUTABLE, sizeof *executable);
-    if (read_signature(text, &executable->signature)) {
+    if (executable && read_signature(text, &executable->signature)) {
         counts.compiles++;
         *out = executable;
         return NULL;

@@ -57,7 +57,7 @@ static inline void stepper_result(stepper *s, size_t group, int what, nt_tensor 
 /* An array that starts as the parameters is set when the test sets them. */
 static inline void stepper_update(stepper *s, size_t group, nt_tensor gradient) {
     const nt_rule *rule = &s->rules[group];
-    nt_tensor states[NT__MAX_STATES], next[NT__MAX_STATES], inputs[NT__MAX_INPUTS], decayed, anchor;
+    nt_tensor states[NT__MAX_STATES], next[NT__MAX_STATES], inputs[NT__MAX_INPUTS], decayed = {0}, anchor = {0};
     nt__type type = nt__group_type(&s->groups[group]);
     nt__step step = {.g = gradient, .inputs = inputs, .states = states, .next_states = next};
     nt__state state;
@@ -104,6 +104,7 @@ static inline stepper stepper_of_one(nt_rule rule, nt_dtype dtype, int64_t lengt
 /* Sets the elements of an array from `values`. */
 static inline void stepper_set(stepper *s, size_t group, int what, const double *values) {
     nt_array *array = *stepper_array(s, group, what);
+    if (!array) return;
     for (int64_t i = 0; i < nt_shape_elements(array->shape); i++) nt_array_set(array, i, values[i]);
 }
 

@@ -17,6 +17,7 @@
 static nt_array *array(nt_dtype dtype, nt_shape shape, const double *values) {
     nt_array *made = nt_array_new(dtype, shape);
     assert_non_null(made);
+    if (!values) return made;
     int64_t elements = nt_shape_elements(shape);
     for (int64_t i = 0; i < elements; i++) nt_array_set(made, i, values[i]);
     return made;
