@@ -560,13 +560,14 @@ static bool read_signature(const char *text, main_signature *out) {
 /* ---- executables ------------------------------------------------------------------------------------------------ */
 
 static PJRT_Error *compile_text(const char *text, PJRT_LoadedExecutable **out) {
-    PJRT_LoadedExecutable *executable = make(LOADED_EXECUTABLE, sizeof *executable);
-    if (executable && read_signature(text, &executable->signature)) {
+    main_signature read;
+    if (read_signature(text, &read)) {
+        PJRT_LoadedExecutable *executable = make(LOADED_EXECUTABLE, sizeof *executable);
+        executable->signature = read;
         counts.compiles++;
         *out = executable;
         return NULL;
     }
-    destroy(executable, LOADED_EXECUTABLE, "PJRT_Client_Compile");
     return fail(PJRT_Error_Code_UNKNOWN, "conversion requires module with `main` function");
 }
 

@@ -101,7 +101,7 @@ static inline stepper stepper_of_one(nt_rule rule, nt_dtype dtype, int64_t lengt
     return (stepper){.group_count = 1, .rules = {rule}, .groups = {{"default", dtype, length}}};
 }
 
-/* Sets the elements of an array from `values`. */
+/* Sets the elements of an array from `values`. One that the rule does not have is left alone. */
 static inline void stepper_set(stepper *s, size_t group, int what, const double *values) {
     nt_array *array = *stepper_array(s, group, what);
     if (!array) return;
