@@ -199,8 +199,8 @@ nt_tensor nt_bitcast_at(nt_tensor x, nt_dtype dtype, nt_site site);
 #define nt_full(dtype, shape, value) nt_full_at(dtype, shape, value, NT_SITE)
 /* A small host array as a constant of the program: its elements are written into the program's text. Data belongs in a
  * field of the batch, a DEVICE field or a parameter, and is refused here, before it is read: all constant arrays of a
- * trace may have 65,536 bytes. Data that comes as many numbers is refused too: one line may make constants of 4,096
- * different elements in a trace. */
+ * trace that differ may have 65,536 bytes. Data that comes as many numbers is refused too: one line may make constants
+ * of 4,096 different elements in a trace. */
 #define nt_constant(array) nt_constant_at(array, #array, NT_SITE)
 /* Index along `axis`: 0, 1, 2, ... in a tensor of `shape`. */
 #define nt_iota(dtype, shape, axis) nt_iota_at(dtype, shape, axis, NT_SITE)

@@ -74,6 +74,8 @@ typedef struct nt__arena {
 void *nt__arena_alloc(nt__arena *arena, size_t count, size_t size);
 char *nt__arena_strdup(nt__arena *arena, const char *text);
 char *nt__arena_sprintf(nt__arena *arena, const char *format, ...) NT__PRINTF(2, 3);
+/* Bytes handed out so far. */
+size_t nt__arena_bytes(const nt__arena *arena);
 void nt__arena_free(nt__arena *arena);
 
 /* ---- text under construction ------------------------------------------------------------------------------------ */
@@ -111,6 +113,20 @@ nt__hash nt__hash_bytes(const void *data, size_t length);
 bool nt__hash_equal(nt__hash a, nt__hash b);
 /* 32 lower-case hexadecimal digits and a NUL. */
 void nt__hash_hex(nt__hash hash, char out[33]);
+
+/* Numbers from 1 by hash. All zeros: empty. */
+typedef struct nt__map {
+    struct nt__map_entry {
+        nt__hash hash;
+        uint32_t number; /* 0: the place is free */
+    } * entries;
+    size_t count, capacity;
+} nt__map;
+/* 0 when there is none. */
+uint32_t nt__map_find(const nt__map *map, nt__hash hash);
+/* Takes the place of an older number. False on failure. */
+bool nt__map_put(nt__map *map, nt__hash hash, uint32_t number);
+void nt__map_free(nt__map *map);
 
 /* ---- time, files ------------------------------------------------------------------------------------------------ */
 

@@ -134,6 +134,12 @@ void *nt__arena_alloc(nt__arena *arena, size_t count, size_t size) {
     return pointer;
 }
 
+size_t nt__arena_bytes(const nt__arena *arena) {
+    size_t bytes = 0;
+    for (const struct nt__arena_block *block = arena->blocks; block; block = block->next) bytes += block->used;
+    return bytes;
+}
+
 void nt__arena_free(nt__arena *arena) {
     while (arena->blocks) {
         struct nt__arena_block *next = arena->blocks->next;

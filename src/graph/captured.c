@@ -13,40 +13,19 @@ enum { MOST_ARRAY_BYTES = 1 << 16, MOST_ELEMENTS_OF_A_LINE = 1 << 12 };
 
 void nt__captured_free(nt__captured *captured) {
     nt__free(captured->lines);
-    nt__free(captured->seen);
+    nt__map_free(&captured->seen);
 }
 
-/* ---- content seen before ---------------------------------------------------------------------------------------- */
-
-static nt__hash *place_of(nt__hash *table, size_t capacity, nt__hash hash) {
-    size_t at = hash.low & (capacity - 1);
-    while ((table[at].low || table[at].high) && !nt__hash_equal(table[at], hash)) at = (at + 1) & (capacity - 1);
-    return &table[at];
+/* What tells content of a line, or of a type, from the others. */
+static nt__hash hash_of(uint64_t line_or_type, const void *content, size_t bytes) {
+    nt__hash parts[2] = {{line_or_type, bytes}, nt__hash_bytes(content, bytes)};
+    return nt__hash_bytes(parts, sizeof parts);
 }
 
-static bool make_room(nt__captured *captured) {
-    if (2 * captured->seen_count < captured->seen_capacity) return true;
-    size_t capacity = captured->seen_capacity ? 2 * captured->seen_capacity : 64;
-    nt__hash *table = nt__alloc(capacity, sizeof *table);
-    if (!table) return false;
-    for (size_t i = 0; i < captured->seen_capacity; i++) {
-        nt__hash hash = captured->seen[i];
-        if (hash.low || hash.high) *place_of(table, capacity, hash) = hash;
-    }
-    nt__free(captured->seen);
-    captured->seen = table;
-    captured->seen_capacity = capacity;
-    return true;
-}
-
-/* True when the line did not bring in this content before. Call with room made. */
-static bool is_new(nt__captured *captured, size_t line, const void *content, size_t bytes) {
-    nt__hash parts[2] = {{line, bytes}, nt__hash_bytes(content, bytes)};
-    nt__hash hash = nt__hash_bytes(parts, sizeof parts);
-    nt__hash *place = place_of(captured->seen, captured->seen_capacity, hash);
-    if (nt__hash_equal(*place, hash)) return false;
-    *place = hash;
-    captured->seen_count++;
+/* True when it is not among what was seen; now it is. Memory that is short is an error of the trace. */
+static bool is_new(nt__captured *captured, nt__hash hash) {
+    if (nt__map_find(&captured->seen, hash)) return false;
+    if (!nt__map_put(&captured->seen, hash, 1)) nt__trace_out_of_memory();
     return true;
 }
 
@@ -64,11 +43,11 @@ static size_t line_of(nt__captured *captured, nt_site site) {
 static bool take(const char *what, const void *content, size_t bytes, size_t elements, nt_site site) {
     nt__captured *captured = &nt__trace_current()->captured;
     size_t line = line_of(captured, site);
-    if (line == captured->line_count || !make_room(captured)) {
+    if (line == captured->line_count) {
         nt__trace_out_of_memory();
         return false;
     }
-    if (!is_new(captured, line, content, bytes)) return true;
+    if (!is_new(captured, hash_of(line, content, bytes))) return true;
     size_t *count = &captured->lines[line].elements;
     *count += elements;
     if (*count <= MOST_ELEMENTS_OF_A_LINE) return true;
@@ -85,18 +64,22 @@ bool nt__take_number(const char *what, double value, nt_site site) {
     return !site.file || take(what, &value, sizeof value, 1, site);
 }
 
+/* Equal arrays count once: the program has them once. What is too large by itself is not read. */
 bool nt__take_constant(const nt_array *array, const char *expression, nt_site site) {
     if (!nt__trace_under_way(site, "constant")) return false;
-    char type[NT__TYPE_TEXT];
-    size_t *bytes = &nt__trace_current()->captured.array_bytes, before = *bytes;
-    if (array->bytes > MOST_ARRAY_BYTES - before) {
+    char text[NT__TYPE_TEXT];
+    nt__captured *captured = &nt__trace_current()->captured;
+    size_t bytes = array->bytes, before = captured->array_bytes;
+    uint64_t type = nt__hash_bytes(nt__type_text(nt__array_type(array), text), strlen(text)).low;
+    bool counts = bytes > MOST_ARRAY_BYTES || is_new(captured, hash_of(type, array->data, bytes));
+    if (counts && bytes > MOST_ARRAY_BYTES - before) {
         nt__trace_fail(
             site, "constant",
             "'%.60s' is %s, %zu bytes, after %zu bytes of other constants in this trace, and all may have %d "
             "bytes: they are written into the program. " ADVICE,
-            expression, nt__type_text(nt__array_type(array), type), array->bytes, before, MOST_ARRAY_BYTES);
+            expression, text, bytes, before, MOST_ARRAY_BYTES);
         return false;
     }
-    *bytes += array->bytes;
-    return take("constant", array->data, array->bytes, (size_t)nt_shape_elements(array->shape), site);
+    if (counts) captured->array_bytes += bytes;
+    return take("constant", array->data, bytes, (size_t)nt_shape_elements(array->shape), site);
 }

@@ -23,8 +23,7 @@ nt_tensor nt__filled(const char *what, nt__type type, double value, nt_site site
     if (!nt_dtype_is_float(type.dtype) && !is_value_of(type.dtype, value))
         return nt__trace_fail(site, what, "the number %.15g is not a value of %s; convert the tensor with nt_convert",
                               value, nt_dtype_name(type.dtype));
-    void *element = nt__trace_alloc(site, what, 1, nt_dtype_size(type.dtype));
-    if (!element) return nt__failed();
+    char element[8];
     nt__element_set(type.dtype, element, value);
     return nt__emit(NT__OP_constant, site, type, 0, NULL, &(nt__attributes){.elements = element, .splat = true});
 }
@@ -40,10 +39,7 @@ nt_tensor nt_full_at(nt_dtype dtype, nt_shape shape, double value, nt_site site)
 nt_tensor nt_constant_at(const nt_array *array, const char *expression, nt_site site) {
     if (!array) return nt__trace_fail(site, "constant", "array is NULL: was it not read or made?");
     if (!nt__take_constant(array, expression, site)) return nt__failed();
-    void *elements = nt__trace_alloc(site, "constant", 1, array->bytes);
-    if (!elements) return nt__failed();
-    if (array->bytes) memcpy(elements, array->data, array->bytes);
-    nt__attributes attributes = {.elements = elements, .splat = nt_shape_elements(array->shape) == 1};
+    nt__attributes attributes = {.elements = array->data, .splat = nt_shape_elements(array->shape) == 1};
     return nt__emit(NT__OP_constant, site, nt__array_type(array), 0, NULL, &attributes);
 }
 

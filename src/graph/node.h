@@ -144,13 +144,14 @@ typedef struct nt__attributes {
     nt_shape lists[4]; /* as the row's `lists` names them; dot: batch a, b, contracting a, b */
     int choice;        /* compare: nt__comparison. Reductions, scatter: nt__reducer. iota, concatenate: the axis. sort:
                           nt_order */
-    const void *elements; /* constant: row-major */
+    const void *elements; /* constant: row-major; the node has a copy */
     bool splat;           /* constant: one element fills the shape */
     int result,
         results;      /* sort: which result of its line the node is, and of how many; their types are the operands' */
     const char *name; /* input */
     int role, index;  /* input */
     const nt__window *window; /* conv, window_sum, window_max, window_pick; lives as long as the trace */
+    bool alone;               /* a node of its own, also where there is an equal one */
 } nt__attributes;
 
 typedef enum nt__comparison { NT__EQ, NT__NE, NT__LT, NT__LE, NT__GT, NT__GE } nt__comparison;
@@ -186,8 +187,7 @@ typedef struct nt__captured {
         size_t elements;
     } * lines;
     size_t line_count, line_capacity;
-    nt__hash *seen; /* of line and content; open addressing, all zeros is free */
-    size_t seen_count, seen_capacity;
+    nt__map seen; /* line and content */
 } nt__captured;
 void nt__captured_free(nt__captured *captured);
 
@@ -195,6 +195,8 @@ struct nt__graph {
     nt__arena arena;
     nt__node **nodes; /* nodes[0] is unused: id 0 is the failed tensor */
     size_t node_count, node_capacity;
+    nt__map shared;                    /* ids of the nodes by nt__node_hash */
+    uint32_t scope, scope_count;       /* scope: of nodes made now; 0 is the program's own */
     const struct nt_trace_mark *trace; /* differs between all traces of the process */
     nt_status status;
     char *message;
@@ -247,13 +249,25 @@ nt_tensor nt__unary(nt__op op, nt_tensor x, nt_site site);
 /* x with `updates` added at their indices along an axis: the reverse of nt_take_along. Indices are i32 or i64
  * (index.c). */
 nt_tensor nt__put_along(nt_tensor x, nt_tensor indices, nt_tensor updates, int axis, nt_site site);
-/* A new node. `type` matters to rows whose shape rule is `given`. */
+/* A node: a new one, or the one that it equals, which keeps its place in the user's source (share.c). Inputs are always
+ * new. `type` matters to rows whose shape rule is `given`. */
 nt_tensor nt__emit(nt__op op, nt_site site, nt__type type, int count, const nt_tensor *operands,
                    const nt__attributes *attributes);
 
 /* The general contraction: batch axes of a, of b, contracting axes of a, of b. The axes of the result: batch, then the
  * free ones of a, then of b. Sizes and types must agree. */
 nt_tensor nt__dot(nt_tensor a, nt_tensor b, const nt_shape lists[4], nt_site site);
+
+/* ---- equal nodes are one (share.c) ------------------------------------------------------------------------------ */
+
+/* All that tells nodes of a scope apart, and the scope. */
+nt__hash nt__node_hash(const nt__node *node, uint32_t scope);
+/* Starts a scope of the current trace: nodes made from now on are shared with each other only. Gives the scope to go
+ * back to, whose earlier nodes are shared again then. */
+uint32_t nt__share_begin(void);
+void nt__share_end(uint32_t before);
+/* Of a constant: the bytes that its elements are given in. */
+size_t nt__element_bytes(const nt__node *node);
 
 /* ---- windows (conv.c) ------------------------------------------------------------------------------------------- */
 

@@ -27,6 +27,7 @@ void nt__trace_end(nt__graph *graph) {
     current = graph->outer;
     nt__arena_free(&graph->arena);
     nt__captured_free(&graph->captured);
+    nt__map_free(&graph->shared);
     nt__free(graph->claims);
     nt__free(graph->nodes);
     nt__free(graph);
@@ -150,20 +151,41 @@ nt_tensor nt__tensor_of(const nt__node *node) {
     return (nt_tensor){current->trace, node->id, 0};
 }
 
+/* Copies the node and its elements into the trace. */
+static nt_tensor add_node(const nt__node *node) {
+    nt__node *kept = nt__arena_alloc(&current->arena, 1, sizeof *kept);
+    if (!kept || !NT__GROW(current->nodes, current->node_count, current->node_capacity))
+        return nt__trace_out_of_memory();
+    *kept = *node;
+    if (node->attributes.elements) {
+        size_t bytes = nt__element_bytes(node);
+        void *elements = nt__arena_alloc(&current->arena, 1, bytes);
+        if (!elements) return nt__trace_out_of_memory();
+        kept->attributes.elements = memcpy(elements, node->attributes.elements, bytes);
+    }
+    kept->id = (uint32_t)current->node_count;
+    current->nodes[current->node_count++] = kept;
+    return nt__tensor_of(kept);
+}
+
+static nt_tensor share_node(const nt__node *node) {
+    nt__hash hash = nt__node_hash(node, current->scope);
+    uint32_t id = nt__map_find(&current->shared, hash);
+    if (id) return nt__tensor_of(current->nodes[id]);
+    if (!nt__map_put(&current->shared, hash, (uint32_t)current->node_count)) return nt__trace_out_of_memory();
+    return add_node(node);
+}
+
 nt_tensor nt__emit(nt__op op, nt_site site, nt__type type, int count, const nt_tensor *operands,
                    const nt__attributes *attributes) {
     const char *what = nt__operations[op].name;
-    nt__node *node = nt__trace_alloc(site, what, 1, sizeof *node);
-    if (!node) return nt__failed();
-    *node = (nt__node){.op = op, .type = type, .operand_count = count, .site = site};
-    if (attributes) node->attributes = *attributes;
+    if (!nt__trace_under_way(site, what) || current->status != NT_OK) return nt__failed();
+    nt__node node = {.op = op, .type = type, .operand_count = count, .site = site};
+    if (attributes) node.attributes = *attributes;
     for (int i = 0; i < count; i++)
-        if (!(node->operands[i] = nt__node_of(operands[i], site, what))) return nt__failed();
-    if (!nt__operations[op].shape(node) || !nt__type_possible(site, what, node->type)) return nt__failed();
-    if (!NT__GROW(current->nodes, current->node_count, current->node_capacity)) return nt__trace_out_of_memory();
-    node->id = (uint32_t)current->node_count;
-    current->nodes[current->node_count++] = node;
-    return nt__tensor_of(node);
+        if (!(node.operands[i] = nt__node_of(operands[i], site, what))) return nt__failed();
+    if (!nt__operations[op].shape(&node) || !nt__type_possible(site, what, node.type)) return nt__failed();
+    return op == NT__OP_input || node.attributes.alone ? add_node(&node) : share_node(&node);
 }
 
 nt_tensor nt__input(int role, int index, const char *name, nt__type type) {

@@ -290,6 +290,7 @@ static void an_arena_gives_separate_zeroed_memory(void **state) {
     assert_true(nt__memory().live - live < 30); /* few blocks, not one a piece */
     char *large = nt__arena_alloc(&arena, 1000000, 1);
     assert_zero(large, 1000000);
+    assert_in_range(nt__arena_bytes(&arena), 1000000 + 3 * 299 * 150, 1000000 + 3 * 299 * 150 + 16 * 301);
     assert_string_equal(nt__arena_strdup(&arena, "copied"), "copied");
     assert_string_equal(nt__arena_sprintf(&arena, "%s-%d", "formatted", 7), "formatted-7");
     assert_int_not_equal((intptr_t)nt__arena_alloc(&arena, 0, 1), (intptr_t)nt__arena_alloc(&arena, 0, 1));
@@ -429,6 +430,43 @@ static void hashes_are_xxh3_of_128_bits(void **state) {
     assert_string_equal(hex, "99aa06d3014798d86001c324468d497f"); /* the published value for no bytes */
     nt__hash_hex((nt__hash){.low = 0xab, .high = 0x1}, hex);
     assert_string_equal(hex, "000000000000000100000000000000ab");
+}
+
+static nt__hash hash_of(uint32_t number) {
+    return nt__hash_bytes(&number, sizeof number);
+}
+
+static void a_map_finds_what_was_put(void **state) {
+    (void)state;
+    size_t live = nt__memory().live;
+    nt__map map = {0};
+    assert_int_equal(nt__map_find(&map, hash_of(1)), 0);
+    for (uint32_t i = 1; i <= 1000; i++) assert_true(nt__map_put(&map, hash_of(i), i));
+    /* Hashes that differ in the higher half only come to the same place. */
+    for (uint64_t i = 1; i <= 40; i++) assert_true(nt__map_put(&map, (nt__hash){7, i}, (uint32_t)i));
+    for (uint32_t i = 1; i <= 1000; i++) assert_int_equal(nt__map_find(&map, hash_of(i)), i);
+    for (uint64_t i = 1; i <= 40; i++) assert_int_equal(nt__map_find(&map, (nt__hash){7, i}), i);
+    assert_int_equal(nt__map_find(&map, hash_of(1001)), 0);
+    assert_int_equal(nt__map_find(&map, (nt__hash){7, 41}), 0);
+    assert_int_equal(map.count, 1040);
+    assert_true(nt__map_put(&map, hash_of(5), 6));
+    assert_int_equal(nt__map_find(&map, hash_of(5)), 6);
+    assert_int_equal(map.count, 1040);
+    nt__map_free(&map);
+    assert_int_equal(nt__memory().live, live);
+}
+
+static void a_map_survives_refused_memory(void **state) {
+    (void)state;
+    nt__map map = {0};
+    uint32_t put = 0;
+    nt__memory_fail_at(2);
+    while (nt__map_put(&map, hash_of(put + 1), put + 1)) put++;
+    assert_int_equal(put, 32); /* half of the first 64 places */
+    for (uint32_t i = 1; i <= put; i++) assert_int_equal(nt__map_find(&map, hash_of(i)), i);
+    assert_true(nt__map_put(&map, hash_of(put + 1), put + 1));
+    assert_int_equal(nt__map_find(&map, hash_of(put + 1)), put + 1);
+    nt__map_free(&map);
 }
 
 static void hashes_agree_with_the_streamed_form(void **state) {
@@ -725,6 +763,8 @@ int main(void) {
         cmocka_unit_test(what_cannot_be_shown_becomes_a_question_mark),
         cmocka_unit_test(hashes_are_xxh3_of_128_bits),
         cmocka_unit_test(hashes_agree_with_the_streamed_form),
+        cmocka_unit_test(a_map_finds_what_was_put),
+        cmocka_unit_test(a_map_survives_refused_memory),
         cmocka_unit_test(seconds_pass),
         cmocka_unit_test(a_file_is_written_and_replaced_whole),
         cmocka_unit_test(a_bare_name_is_written_to_the_current_folder),

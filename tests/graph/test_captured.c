@@ -47,12 +47,19 @@ static void a_captured_dataset_is_refused_unread(void **state) {
 
 static void many_constants_count_together(void **state) {
     (void)state;
-    nt_array *table = array_of(NT_F32, nt_dims(256));
+    nt_array *table = array_of(NT_F64, nt_dims(512));
     nt__graph *graph = nt__trace_begin();
-    for (int i = 0; i < 64; i++) nt_constant(table);
+    for (int i = 0; i < 8; i++) {
+        nt_array_set(table, 0, i);
+        nt_constant(table);
+        nt_array_set(table, 0, -1 - i);
+        nt_constant(table);
+    }
+    for (int i = 0; i < 8; i++) nt_constant(table); /* the last one, which the program has */
     assert_int_equal(nt__trace_status(graph), NT_OK);
+    nt_array_set(table, 0, 8);
     nt_constant(table);
-    FAILS_WITH(graph, "'table' is f32[256], 1024 bytes, after 65536 bytes of other constants");
+    FAILS_WITH(graph, "'table' is f64[512], 4096 bytes, after 65536 bytes of other constants");
     nt__trace_end(graph);
     graph = nt__trace_begin();
     nt_constant(table);
