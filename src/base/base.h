@@ -90,6 +90,8 @@ typedef struct nt__text {
 void nt__text_add(nt__text *text, const char *format, ...) NT__PRINTF(2, 3);
 void nt__text_addv(nt__text *text, const char *format, va_list arguments) NT__PRINTF(2, 0);
 void nt__text_put(nt__text *text, const char *bytes, size_t length);
+void nt__text_say(nt__text *text, const char *words);
+void nt__text_integer(nt__text *text, int64_t number); /* decimal */
 void nt__text_free(nt__text *text);
 
 /* Whether a name has this ending, and something before it. */

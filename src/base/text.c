@@ -89,13 +89,42 @@ void nt__text_put(nt__text *text, const char *bytes, size_t length) {
     text->data[text->length] = 0;
 }
 
+/* Most pieces fit into what is there already, and need to be formatted once only. */
+static NT__PRINTF(2, 0) bool add_in_place(nt__text *text, const char *format, va_list arguments) {
+    size_t room = text->capacity - text->length;
+    if (room == 0) return false;
+    va_list copy;
+    va_copy(copy, arguments);
+    int length = vsnprintf(text->data + text->length, room, format, copy);
+    va_end(copy);
+    bool fits = length >= 0 && (size_t)length < room;
+    if (fits) text->length += (size_t)length;
+    text->data[text->length] = 0;
+    return fits;
+}
+
 void nt__text_addv(nt__text *text, const char *format, va_list arguments) {
-    if (text->failed) return;
+    if (text->failed || add_in_place(text, format, arguments)) return;
     size_t size = formatted_size(format, arguments);
     if (!size) text->failed = true;
     if (!size || !reserve(text, size - 1)) return;
     vsnprintf(text->data + text->length, size, format, arguments);
     text->length += size - 1;
+}
+
+void nt__text_say(nt__text *text, const char *words) {
+    nt__text_put(text, words, strlen(words));
+}
+
+void nt__text_integer(nt__text *text, int64_t number) {
+    char digits[24], *at = digits + sizeof digits;
+    uint64_t left = number < 0 ? 0 - (uint64_t)number : (uint64_t)number;
+    do {
+        *--at = (char)('0' + left % 10);
+        left /= 10;
+    } while (left);
+    if (number < 0) *--at = '-';
+    nt__text_put(text, at, (size_t)(digits + sizeof digits - at));
 }
 
 void nt__text_add(nt__text *text, const char *format, ...) {

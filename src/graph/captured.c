@@ -13,6 +13,7 @@ enum { MOST_ARRAY_BYTES = 1 << 16, MOST_ELEMENTS_OF_A_LINE = 1 << 12 };
 
 void nt__captured_free(nt__captured *captured) {
     nt__free(captured->lines);
+    nt__map_free(&captured->by_site);
     nt__map_free(&captured->seen);
 }
 
@@ -33,9 +34,13 @@ static bool is_new(nt__captured *captured, nt__hash hash) {
 
 /* Place of the call's line among those that brought constants in; the count when memory is short. */
 static size_t line_of(nt__captured *captured, nt_site site) {
-    for (size_t i = 0; i < captured->line_count; i++)
-        if (captured->lines[i].site.line == site.line && captured->lines[i].site.file == site.file) return i;
-    if (!NT__GROW(captured->lines, captured->line_count, captured->line_capacity)) return captured->line_count;
+    const uint64_t place[] = {(uintptr_t)site.file, (uint64_t)site.line};
+    nt__hash hash = nt__hash_bytes(place, sizeof place);
+    uint32_t number = nt__map_find(&captured->by_site, hash);
+    if (number) return number - 1;
+    if (!NT__GROW(captured->lines, captured->line_count, captured->line_capacity) ||
+        !nt__map_put(&captured->by_site, hash, (uint32_t)captured->line_count + 1))
+        return captured->line_count;
     captured->lines[captured->line_count] = (struct nt__captured_line){.site = site};
     return captured->line_count++;
 }

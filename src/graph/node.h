@@ -187,7 +187,8 @@ typedef struct nt__captured {
         size_t elements;
     } * lines;
     size_t line_count, line_capacity;
-    nt__map seen; /* line and content */
+    nt__map by_site; /* one more than the index of the line */
+    nt__map seen;    /* line and content */
 } nt__captured;
 void nt__captured_free(nt__captured *captured);
 

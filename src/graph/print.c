@@ -16,8 +16,12 @@ const char *nt__dtype_text(nt_dtype dtype) {
 
 void nt__type_print(nt__type type, nt__text *text) {
     nt__text_put(text, "tensor<", 7);
-    for (int i = 0; i < type.shape.rank; i++) nt__text_add(text, "%lldx", (long long)type.shape.dims[i]);
-    nt__text_add(text, "%s>", nt__dtype_text(type.dtype));
+    for (int i = 0; i < type.shape.rank; i++) {
+        nt__text_integer(text, type.shape.dims[i]);
+        nt__text_put(text, "x", 1);
+    }
+    nt__text_say(text, nt__dtype_text(type.dtype));
+    nt__text_put(text, ">", 1);
 }
 
 /* One element: floating as the bits, which is exact and can say nan; integers decimal. */
@@ -25,14 +29,14 @@ static void print_element(nt_dtype dtype, const void *at, nt__text *text) {
     uint64_t bits = 0;
     memcpy(&bits, at, nt_dtype_size(dtype));
     if (dtype == NT_BOOL)
-        nt__text_add(text, "%s", bits ? "true" : "false");
+        nt__text_say(text, bits ? "true" : "false");
     else if (nt_dtype_is_float(dtype))
         nt__text_add(text, "0x%0*llX", (int)(2 * nt_dtype_size(dtype)), (unsigned long long)bits);
     else if (dtype == NT_U64 || dtype == NT_U32 || dtype == NT_U16 || dtype == NT_U8)
         nt__text_add(text, "%llu", (unsigned long long)bits);
     else {
         int unused = 64 - 8 * (int)nt_dtype_size(dtype);
-        nt__text_add(text, "%lld", (long long)((int64_t)(bits << unused) >> unused));
+        nt__text_integer(text, (int64_t)(bits << unused) >> unused);
     }
 }
 
@@ -49,10 +53,25 @@ static void print_nested(nt__type type, const char **at, int axis, nt__text *tex
     nt__text_put(text, "]", 1);
 }
 
+/* Adds "1, 2". */
+static void print_numbers(nt_shape list, nt__text *text) {
+    for (int i = 0; i < list.rank; i++) {
+        if (i) nt__text_put(text, ", ", 2);
+        nt__text_integer(text, list.dims[i]);
+    }
+}
+
 static void print_list(nt_shape list, nt__text *text) {
     nt__text_put(text, "[", 1);
-    for (int i = 0; i < list.rank; i++) nt__text_add(text, "%s%lld", i ? ", " : "", (long long)list.dims[i]);
+    print_numbers(list, text);
     nt__text_put(text, "]", 1);
+}
+
+/* Adds "array<i64: 1, 2>". */
+static void print_array(nt_shape list, nt__text *text) {
+    nt__text_say(text, list.rank ? "array<i64: " : "array<i64");
+    print_numbers(list, text);
+    nt__text_put(text, ">", 1);
 }
 
 /* ---- print rules of the table ----------------------------------------------------------------------------------- */
@@ -67,10 +86,10 @@ static void print_named_lists(const nt__node *node, nt__text *text) {
     const char *name = nt__operations[node->op].lists;
     for (int i = 0; *name; i++) {
         size_t length = strcspn(name, ",");
-        nt_shape list = node->attributes.lists[i];
-        nt__text_add(text, "%s%.*s = array<i64", i ? ", " : "", (int)length, name);
-        for (int j = 0; j < list.rank; j++) nt__text_add(text, "%s%lld", j ? ", " : ": ", (long long)list.dims[j]);
-        nt__text_put(text, ">", 1);
+        if (i) nt__text_put(text, ", ", 2);
+        nt__text_put(text, name, length);
+        nt__text_put(text, " = ", 3);
+        print_array(node->attributes.lists[i], text);
         name += length + (name[length] == ',');
     }
 }
@@ -107,9 +126,11 @@ void nt__print_compare(const nt__node *node, nt__text *text) {
 void nt__print_dot(const nt__node *node, nt__text *text) {
     static const char *const names[] = {"lhs_batching_dimensions", "rhs_batching_dimensions",
                                         "lhs_contracting_dimensions", "rhs_contracting_dimensions"};
-    nt__text_add(text, " <{dot_dimension_numbers = #stablehlo.dot<");
+    nt__text_say(text, " <{dot_dimension_numbers = #stablehlo.dot<");
     for (int i = 0; i < 4; i++) {
-        nt__text_add(text, "%s%s = ", i ? ", " : "", names[i]);
+        nt__text_say(text, i ? ", " : "");
+        nt__text_say(text, names[i]);
+        nt__text_put(text, " = ", 3);
         print_list(node->attributes.lists[i], text);
     }
     nt__text_put(text, ">}>", 3);
@@ -193,10 +214,11 @@ void nt__print_gather(const nt__node *node, nt__text *text) {
     const nt_shape *lists = node->attributes.lists;
     nt__text_add(text, " <{dimension_numbers = #stablehlo.gather<");
     print_places(node, names, text);
-    nt__text_add(text, "collapsed_slice_dims = [%lld], index_vector_dim = %d>, slice_sizes = array<i64",
-                 (long long)lists[2].dims[0], node->operands[1]->type.shape.rank);
-    for (int i = 0; i < lists[3].rank; i++) nt__text_add(text, "%s%lld", i ? ", " : ": ", (long long)lists[3].dims[i]);
-    nt__text_put(text, ">}>", 3);
+    nt__text_add(text,
+                 "collapsed_slice_dims = [%lld], index_vector_dim = %d>, slice_sizes = ", (long long)lists[2].dims[0],
+                 node->operands[1]->type.shape.rank);
+    print_array(lists[3], text);
+    nt__text_put(text, "}>", 2);
 }
 
 void nt__print_scatter(const nt__node *node, nt__text *text) {
@@ -240,10 +262,24 @@ void nt__padding_print(nt_shape low, nt_shape high, nt__text *text) {
 }
 
 void nt__list_print(const char *name, nt_shape list, nt__text *text) {
-    nt__text_add(text, ", %s = array<i64", name);
-    for (int i = 0; i < list.rank; i++) nt__text_add(text, "%s%lld", i ? ", " : ": ", (long long)list.dims[i]);
-    nt__text_put(text, ">", 1);
+    nt__text_add(text, ", %s = ", name);
+    print_array(list, text);
 }
+
+/* ---- the printer ------------------------------------------------------------------------------------------------ */
+
+typedef struct printer {
+    nt__graph *graph;
+    const nt__result *results;
+    size_t result_count;
+    bool *needed;
+    uint32_t *number;        /* of the argument or value that stands for a node */
+    uint32_t *taken_by;      /* one more than the result that takes an argument's memory */
+    nt__text words;          /* of the present node */
+    nt_site site, kept_site; /* its place, and the copy of that */
+    nt__printed *out;
+    size_t line_capacity;
+} printer;
 
 /* ---- what may be printed ---------------------------------------------------------------------------------------- */
 
@@ -254,9 +290,9 @@ static bool refuse_donation(const nt__result *result, const nt__node *value, con
     return false;
 }
 
-/* The engine would refuse these with a message that names none of the parts. */
-static bool donation_is_right(const nt__result *results, size_t index) {
-    const nt__result *result = &results[index];
+/* The engine would refuse these with a message that names none of the parts. Notes who takes the memory. */
+static bool donation_is_right(printer *p, size_t index) {
+    const nt__result *result = &p->results[index];
     const nt__node *value = nt__node_of(result->value, (nt_site){0}, result->name);
     const nt__node *input = nt__node_of(result->takes, (nt_site){0}, result->name);
     size_t own = 0, taken = 0;
@@ -265,33 +301,20 @@ static bool donation_is_right(const nt__result *results, size_t index) {
     nt__type_bytes(value->type, &own);
     nt__type_bytes(input->type, &taken);
     if (own != taken) return refuse_donation(result, value, input, "the numbers of bytes differ");
-    for (size_t i = 0; i < index; i++)
-        if (results[i].takes.trace && results[i].takes.id == input->id)
-            return refuse_donation(result, value, input, "another result takes it already");
+    if (p->taken_by[input->id]) return refuse_donation(result, value, input, "another result takes it already");
+    p->taken_by[input->id] = (uint32_t)index + 1;
     return true;
 }
 
-static bool results_are_right(const nt__result *results, size_t count) {
+static bool results_are_right(printer *p) {
     bool right = true;
-    for (size_t i = 0; i < count; i++)
-        right = right && nt__node_of(results[i].value, (nt_site){0}, results[i].name) &&
-                (!results[i].takes.trace || donation_is_right(results, i));
+    for (size_t i = 0; i < p->result_count; i++)
+        right = right && nt__node_of(p->results[i].value, (nt_site){0}, p->results[i].name) &&
+                (!p->results[i].takes.trace || donation_is_right(p, i));
     return right;
 }
 
 /* ---- which nodes, and their names ------------------------------------------------------------------------------- */
-
-typedef struct printer {
-    nt__graph *graph;
-    const nt__result *results;
-    size_t result_count;
-    bool *needed;
-    uint32_t *number;        /* of the argument or value that stands for a node */
-    nt__text words;          /* of the present node */
-    nt_site site, kept_site; /* its place, and the copy of that */
-    nt__printed *out;
-    size_t line_capacity;
-} printer;
 
 static void mark_needed(printer *p) {
     for (size_t i = 0; i < p->result_count; i++) {
@@ -312,14 +335,9 @@ static const nt__node *source_of(const nt__node *node) {
 
 static void name_value(const printer *p, const nt__node *node, nt__text *text) {
     node = source_of(node);
-    nt__text_add(text, node->op == NT__OP_input ? "%%arg%u" : "%%%u", p->number[node->id]);
+    nt__text_say(text, node->op == NT__OP_input ? "%arg" : "%");
+    nt__text_integer(text, p->number[node->id]);
     if (node->attributes.results > 1) nt__text_add(text, "#%d", node->attributes.result);
-}
-
-static int result_taking(const printer *p, const nt__node *input) {
-    for (size_t i = 0; i < p->result_count; i++)
-        if (p->results[i].takes.trace && p->results[i].takes.id == input->id) return (int)i;
-    return -1;
 }
 
 /* ---- the record of the lines ------------------------------------------------------------------------------------ */
@@ -356,7 +374,7 @@ static bool keep_lines(printer *p, nt_site site) {
 static bool print_argument(printer *p, const nt__node *node, size_t *capacity) {
     nt__printed *out = p->out;
     nt__text *text = &out->text;
-    int taken = result_taking(p, node);
+    int taken = (int)p->taken_by[node->id] - 1;
     const char *name = nt__arena_strdup(&out->arena, node->attributes.name);
     if (!name || !NT__GROW(out->arguments, out->argument_count, *capacity)) return false;
     p->number[node->id] = (uint32_t)out->argument_count;
@@ -406,15 +424,17 @@ static bool print_node(printer *p, const nt__node *node) {
     const nt__operation *operation = &nt__operations[node->op];
     nt__text *text = &p->out->text, *words = &p->words;
     words->length = 0;
-    nt__text_add(words, "%s", operation->text);
+    nt__text_say(words, operation->text);
     size_t after_name = words->length;
     operation->print(node, words);
     print_types(node, words);
     if (!keep_lines(p, node->site)) return false;
-    const char *dialect = strchr(operation->text, '.') ? "" : "stablehlo.";
-    nt__text_add(text, "    %%%u", p->number[node->id]);
+    nt__text_put(text, "    %", 5);
+    nt__text_integer(text, p->number[node->id]);
     if (node->attributes.results > 1) nt__text_add(text, ":%d", node->attributes.results);
-    nt__text_add(text, " = \"%s%s\"(", dialect, operation->text);
+    nt__text_say(text, strchr(operation->text, '.') ? " = \"" : " = \"stablehlo.");
+    nt__text_say(text, operation->text);
+    nt__text_put(text, "\"(", 2);
     for (int i = 0; i < node->operand_count; i++) {
         if (i) nt__text_put(text, ", ", 2);
         name_value(p, node->operands[i], text);
@@ -465,15 +485,19 @@ nt_status nt__print(const char *module, const nt__result *results, size_t count,
     *out = (nt__printed){0};
     printer p = {.graph = nt__trace_current(), .results = results, .result_count = count, .out = out};
     if (!p.graph) return nt__fail(NT_INVALID, "printing '%s': no trace is under way", module);
-    if (p.graph->status != NT_OK || !results_are_right(results, count)) return nt__trace_status(p.graph);
+    if (p.graph->status != NT_OK) return nt__trace_status(p.graph);
     p.needed = nt__alloc(p.graph->node_count, sizeof *p.needed);
     p.number = nt__alloc(p.graph->node_count, sizeof *p.number);
-    bool printed = p.needed && p.number && print_module(&p, module);
+    p.taken_by = nt__alloc(p.graph->node_count, sizeof *p.taken_by);
+    bool room = p.needed && p.number && p.taken_by, right = room && results_are_right(&p);
+    bool printed = right && print_module(&p, module);
     nt__free(p.needed);
     nt__free(p.number);
+    nt__free(p.taken_by);
     nt__text_free(&p.words);
     if (printed) return NT_OK;
     nt__printed_free(out);
+    if (room && !right) return nt__trace_status(p.graph);
     return nt__fail(NT_OUT_OF_MEMORY, "the host is out of memory while printing '%s'", module);
 }
 

@@ -18,6 +18,7 @@ struct nt_model {
     nt__leaf *leaves;
     leaf_state *states; /* beside leaves */
     size_t count, leaf_capacity, state_capacity;
+    nt__map by_path; /* one more than the index of the leaf */
     bool learning;
     char path[MAX_PATH]; /* the scopes, each with its dot */
     size_t scope_ends[MAX_SCOPES];
@@ -36,6 +37,7 @@ void nt__model_free(nt_model *model) {
     nt__arena_free(&model->arena);
     nt__free(model->leaves);
     nt__free(model->states);
+    nt__map_free(&model->by_path);
     nt__free(model);
 }
 
@@ -113,10 +115,14 @@ void nt__model_end(nt_model *m) {
 
 /* ---- parameters ------------------------------------------------------------------------------------------------- */
 
+static nt__hash hash_of(const char *path) {
+    return nt__hash_bytes(path, strlen(path));
+}
+
+/* m->count when there is none. */
 static size_t find_leaf(const nt_model *m, const char *path) {
-    size_t i = 0;
-    while (i < m->count && strcmp(m->leaves[i].path, path) != 0) i++;
-    return i;
+    uint32_t number = nt__map_find(&m->by_path, hash_of(path));
+    return number ? number - 1 : m->count;
 }
 
 /* A new leaf at index m->count. False after keeping an error. */
@@ -124,7 +130,8 @@ static bool add_leaf(nt_model *m, const char *path, nt__type type, nt_init init,
     const char *kept = nt__arena_strdup(&m->arena, path);
     const char *file = nt__arena_strdup(&m->arena, site.file), *function = nt__arena_strdup(&m->arena, site.function);
     if (!kept || !file || !function || !NT__GROW(m->leaves, m->count, m->leaf_capacity) ||
-        !NT__GROW(m->states, m->count, m->state_capacity)) {
+        !NT__GROW(m->states, m->count, m->state_capacity) ||
+        !nt__map_put(&m->by_path, hash_of(path), (uint32_t)m->count + 1)) {
         nt__trace_out_of_memory();
         return false;
     }

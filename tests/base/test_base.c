@@ -421,6 +421,33 @@ static void what_cannot_be_shown_becomes_a_question_mark(void **state) {
     }
 }
 
+static void integers_are_decimal(void **state) {
+    (void)state;
+    nt__text text = {0};
+    const int64_t numbers[] = {0, 7, -7, 10, 128784, INT64_MAX, INT64_MIN};
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        nt__text_integer(&text, numbers[i]);
+        nt__text_say(&text, ";");
+    }
+    assert_string_equal(text.data, "0;7;-7;10;128784;9223372036854775807;-9223372036854775808;");
+    nt__text_free(&text);
+}
+
+/* A piece that just fits, and one that is a byte too long for what is there. */
+static void text_grows_at_its_edge(void **state) {
+    (void)state;
+    for (int length = 60; length < 68; length++) {
+        nt__text text = {0};
+        nt__text_add(&text, "%*d", length, 5);
+        assert_int_equal(text.length, length);
+        nt__text_add(&text, "%*d", 64 - length > 0 ? 64 - length : 1, 6);
+        assert_int_equal(text.length, strlen(text.data));
+        assert_int_equal(text.data[length - 1], '5');
+        assert_int_equal(text.data[text.length - 1], '6');
+        nt__text_free(&text);
+    }
+}
+
 /* ---- hashes ----------------------------------------------------------------------------------------------------- */
 
 static void hashes_are_xxh3_of_128_bits(void **state) {
@@ -763,6 +790,8 @@ int main(void) {
         cmocka_unit_test(what_cannot_be_shown_becomes_a_question_mark),
         cmocka_unit_test(hashes_are_xxh3_of_128_bits),
         cmocka_unit_test(hashes_agree_with_the_streamed_form),
+        cmocka_unit_test(integers_are_decimal),
+        cmocka_unit_test(text_grows_at_its_edge),
         cmocka_unit_test(a_map_finds_what_was_put),
         cmocka_unit_test(a_map_survives_refused_memory),
         cmocka_unit_test(seconds_pass),
