@@ -3,6 +3,7 @@
 #ifndef NITRO_NN_H
 #define NITRO_NN_H
 
+#include "nitro/gradient.h"
 #include "nitro/ops.h"
 
 /* The model of an experiment during a trace: its scopes and parameters. */

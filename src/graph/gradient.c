@@ -2,6 +2,7 @@
  * Reference: Griewank and Walther, Evaluating Derivatives, chapter 3 (the incremental reverse mode).
  */
 #include "graph/node.h"
+#include "nitro/gradient.h"
 
 typedef struct sweep {
     nt__graph *graph;
@@ -106,4 +107,36 @@ static nt_tensor seed_of(nt_tensor loss) {
 
 void nt__gradient(nt_tensor loss, const nt_tensor *with_respect_to, size_t count, nt_tensor *gradients, bool *reached) {
     nt__vjp(loss, seed_of(loss), with_respect_to, count, gradients, reached);
+}
+
+/* ---- for traced code -------------------------------------------------------------------------------------------- */
+
+/* Whether y and what it is differentiated by are what a gradient can be of. */
+static bool can_differentiate(nt_tensor y, const nt_tensor *inputs, size_t count, nt_site site) {
+    char text[NT__TYPE_TEXT];
+    const nt__node *node = nt__node_of(y, site, "grad");
+    if (!node) return false;
+    if (node->type.shape.rank != 0 || !nt_dtype_is_float(node->type.dtype)) {
+        nt__trace_fail(site, "grad", "of %s: only a floating scalar has a gradient; nt_sum or nt_mean makes one",
+                       nt__type_text(node->type, text));
+        return false;
+    }
+    for (size_t i = 0; i < count; i++) {
+        node = nt__node_of(inputs[i], site, "grad");
+        if (!node || !nt__type_floating(site, "grad", node->type)) return false;
+    }
+    return true;
+}
+
+void nt_grads_at(nt_tensor y, const nt_tensor *inputs, size_t count, nt_tensor *gradients, nt_site site) {
+    if (!nt__trace_given(gradients, site, "grad", "gradients")) return;
+    for (size_t i = 0; i < count; i++) gradients[i] = nt__failed();
+    if (nt__trace_given(inputs, site, "grad", "inputs") && can_differentiate(y, inputs, count, site))
+        nt__gradient(y, inputs, count, gradients, NULL);
+}
+
+nt_tensor nt_grad_at(nt_tensor y, nt_tensor x, nt_site site) {
+    nt_tensor gradient = nt__failed();
+    nt_grads_at(y, &x, 1, &gradient, site);
+    return gradient;
 }

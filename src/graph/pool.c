@@ -82,11 +82,39 @@ void nt__gradient_window_max(const nt__backward *b, nt_tensor *out) {
     out[0] = moving(NT__OP_window_pick, NT__FIRST_MAXIMUM, 3, operands, 0, b->node->attributes.window, b->site);
 }
 
+/* Every element that the windows have at one offset, one for each place of the window. */
+static nt_tensor at_offset(nt_tensor padded, nt_shape offset, nt_shape places, const nt__window *w, nt_site site) {
+    nt_shape limit = offset;
+    for (int i = 0; i < offset.rank; i++) limit.dims[i] += (places.dims[i] - 1) * w->stride.dims[i] + 1;
+    return nt_slice_strided_at(padded, offset, limit, w->stride, site);
+}
+
+/* The next offset in row-major order; false behind the last. */
+static bool next_offset(nt_shape *offset, const nt__window *w) {
+    for (int i = offset->rank; i-- > 0;) {
+        if (++offset->dims[i] < w->size.dims[i]) return true;
+        offset->dims[i] = 0;
+    }
+    return false;
+}
+
+/* The choice is linear in what it chooses from: each window reads the cotangent where its first largest element is. No
+ * operation of the engine reads there, so the offsets of the window are compared one after the other. */
 void nt__gradient_window_pick(const nt__backward *b, nt_tensor *out) {
-    (void)out;
-    if (b->wanted[1])
-        nt__trace_fail(b->site, "max_pool", "%s",
-                       "has no second derivative where windows overlap or have padding; windows side by side have one");
+    const nt__window *w = b->node->attributes.window;
+    if (!b->wanted[1]) return;
+    nt_shape places = b->node->operands[1]->type.shape, offset = {.rank = places.rank};
+    nt_tensor x = nt_pad_at(b->operands[0], w->low, w->high, nt_tensor_number(-HUGE_VAL), b->site);
+    nt_tensor from = nt_pad_at(b->cotangent, w->low, w->high, nt_tensor_number(0), b->site);
+    nt_tensor largest = at_offset(x, offset, places, w, b->site), found = at_offset(from, offset, places, w, b->site);
+    while (next_offset(&offset, w)) {
+        nt_tensor other = at_offset(x, offset, places, w, b->site);
+        nt_tensor first_nan = nt_and_at(nt_is_nan_at(other, b->site), nt_equal_at(largest, largest, b->site), b->site);
+        nt_tensor wins = nt_or_at(nt_greater_at(other, largest, b->site), first_nan, b->site);
+        largest = nt_where_at(wins, other, largest, b->site);
+        found = nt_where_at(wins, at_offset(from, offset, places, w, b->site), found, b->site);
+    }
+    out[1] = found;
 }
 
 /* ---- windows side by side --------------------------------------------------------------------------------------- */

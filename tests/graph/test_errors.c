@@ -186,13 +186,6 @@ MISTAKE(pool_window, nt_avg_pool(F32(1, 4, 1), nt_dims(-2)))
 MISTAKE(pool_padding, nt_avg_pool(F32(1, 4, 1), nt_dims(2), .pad = {{2, 0}}))
 MISTAKE(pool_does_not_fit, nt_max_pool(F32(1, 4, 1), nt_dims(5)))
 
-/* The second derivative of a maximum over windows that overlap. */
-static nt_tensor pool_twice(void) {
-    nt_tensor x = F32(1, 4, 1), y = AT(nt_max_pool(nt_square(x), nt_dims(2), .stride = {1})), gradient, second;
-    nt__gradient(nt_sum(nt_square(y)), &x, 1, &gradient, NULL);
-    nt__gradient(nt_sum(gradient), &x, 1, &second, NULL);
-    return nt__failed();
-}
 MISTAKE(dim_axis, (nt_dim(F32(2, 3), 2), F32(1)))
 MISTAKE(dim_of_scalar, (nt_dim(SCALAR, 0), F32(1)))
 MISTAKE(stop_gradient_of_nothing, nt_stop_gradient((nt_tensor){0}))
@@ -407,8 +400,6 @@ static const struct {
     ROW(pool_window, "avg_pool: window -2 of spatial axis 0: it must be from 1 to 2147483647"),
     ROW(pool_padding, "avg_pool: padding [2,0] of spatial axis 0 must be at least 0 and less than the window, 2"),
     ROW(pool_does_not_fit, "max_pool: spatial axis 0: a window of 5 does not fit into 4 elements with padding [0,0]"),
-    ROW(pool_twice, "max_pool: has no second derivative where windows overlap or have padding; windows side by side "
-                    "have one"),
     ROW(dim_axis, "dim: axis 2 of f32[2,3]: its axes run from -2 to 1"),
     ROW(dim_of_scalar, "dim: axis 0 of f32[]: a scalar has no axes"),
     ROW(stop_gradient_of_nothing,

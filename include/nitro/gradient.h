@@ -1,0 +1,25 @@
+/* Gradients inside traced code: of a scalar with respect to tensors it was made of.
+ *
+ * A gradient is a tensor like any other: it may be part of a loss, which is differentiated again. All operations have
+ * second derivatives; at the points where the first one jumps (a relu at 0, equal elements of a maximum) they are those
+ * of the rule that "Gradient" in nitro/ops.h names.
+ *
+ *     A gradient penalty (Gulrajani et al. 2017):
+ *     nt_tensor slope = nt_grad(nt_sum(discriminator(e, m, x)), x);
+ *     nt_tensor penalty = nt_mean(nt_square(nt_sub(nt_norm(slope, -1), 1)));
+ */
+#ifndef NITRO_GRADIENT_H
+#define NITRO_GRADIENT_H
+
+#include "nitro/tensor.h"
+
+/* dy/dx in the shape of x: zeros where y does not depend on it. y is a floating scalar of this trace; x any floating
+ * tensor of it, a parameter, a field, or a value on the way. nt_stop_gradient holds a value constant. */
+#define nt_grad(y, x) nt_grad_at(y, x, NT_SITE)
+/* The same for `count` tensors at once, in gradients[i]. */
+#define nt_grads(y, inputs, count, gradients) nt_grads_at(y, inputs, count, gradients, NT_SITE)
+
+nt_tensor nt_grad_at(nt_tensor y, nt_tensor x, nt_site site);
+void nt_grads_at(nt_tensor y, const nt_tensor *inputs, size_t count, nt_tensor *gradients, nt_site site);
+
+#endif
