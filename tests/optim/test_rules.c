@@ -291,12 +291,48 @@ static composition composition_of(const json_t *document, const json_t *c, nt_dt
     return built;
 }
 
-static void start_parameters(const composition *of, const json_t *x0, stepper *s) {
+/* Elements of a flat array of the file, given to each group at its leaves' places. */
+static void scatter(const composition *of, const double *values, int what, stepper *s) {
     for (size_t i = 0; i < of->layout.row_count; i++) {
         const nt__row *row = &of->layout.rows[i];
         for (int64_t j = 0; j < row->length; j++)
-            nt_array_set(*stepper_array(s, (size_t)row->group, PARAMETERS), row->offset + j,
-                         golden_element(x0, (size_t)(of->offsets[i] + j)));
+            nt_array_set(*stepper_array(s, (size_t)row->group, what), row->offset + j, values[of->offsets[i] + j]);
+    }
+}
+
+static void start_parameters(const composition *of, const json_t *x0, stepper *s) {
+    double row[SIZE];
+    take_row(x0, 0, SIZE, row);
+    scatter(of, row, PARAMETERS, s);
+}
+
+/* L29: the number of a decay is multiplied by the group's rate in the program. */
+static nt_rule rule_of_group(const json_t *group) {
+    nt_rule rule = rule_of(json_string_value(member(group, "rule")), group, 0);
+    double decay = setting(group, "lambda_base");
+    return decay > 0 ? nt_chain(rule, nt_decay(decay)) : rule;
+}
+
+/* L49: leaves of one axis are spared, in the groups that say so. */
+static void set_spared(const composition *of, const json_t *groups, stepper *s) {
+    double elements[SIZE];
+    for (size_t i = 0; i < of->layout.row_count; i++) {
+        const nt__row *row = &of->layout.rows[i];
+        const json_t *group = json_array_get(groups, (size_t)row->group);
+        bool spared = json_is_true(member(group, "decay_excludes_1d_leaves")) && row->type.shape.rank == 1;
+        for (int64_t j = 0; j < row->length; j++) elements[of->offsets[i] + j] = !spared;
+    }
+    scatter(of, elements, DECAYED, s);
+}
+
+/* Groups without an anchor decay to zero. */
+static void set_anchors(const json_t *groups, stepper *s) {
+    double row[SIZE];
+    for (size_t g = 0; g < s->group_count; g++) {
+        const json_t *anchor = member(json_array_get(groups, g), "anchor");
+        if (!json_is_array(anchor)) continue;
+        take_row(anchor, 0, json_array_size(anchor), row);
+        stepper_set(s, g, ANCHOR, row);
     }
 }
 
@@ -339,18 +375,22 @@ static size_t count_wrong_clips(stepper *s, const json_t *c, nt_dtype dtype, siz
 static size_t run_composition(const json_t *document, const char *name, nt_dtype dtype) {
     const json_t *c = find_case(document, name), *numbers = member(c, nt_dtype_name(dtype));
     composition of = composition_of(document, c, dtype);
-    stepper s = {.group_count = of.layout.group_count};
-    assert_int_equal(s.group_count, json_array_size(member(c, "groups")));
+    const json_t *groups = member(c, "groups");
+    stepper s = {.group_count = of.layout.group_count, .spares = true};
+    assert_int_equal(s.group_count, json_array_size(groups));
     for (size_t g = 0; g < s.group_count; g++) {
-        const json_t *group = json_array_get(member(c, "groups"), g);
+        const json_t *group = json_array_get(groups, g);
         s.groups[g] = of.layout.groups[g];
         assert_string_equal(s.groups[g].name, json_string_value(member(group, "name")));
-        s.rules[g] = rule_of(json_string_value(member(group, "rule")), group, 0);
+        s.rules[g] = rule_of_group(group);
+        s.anchored = s.anchored || json_is_array(member(group, "anchor"));
     }
     stepper_compile(&s, json_number_value(member(c, "clip_global_norm")));
     start_parameters(&of, member(member(document, "sequence"), "x0"), &s);
+    set_spared(&of, groups, &s);
+    if (s.anchored) set_anchors(groups, &s);
     size_t wrong = 0, steps = (size_t)json_integer_value(member(c, "steps"));
-    assert_true(steps >= 5);
+    assert_true(steps >= 3);
     for (size_t step = 0; step < steps; step++) {
         set_step(&s, numbers, step);
         stepper_step(&s);
@@ -376,7 +416,7 @@ static void run_compositions(const char *const *names) {
 
 static void the_global_norm_is_clipped_l51_l53(void **state) {
     (void)state;
-    run_compositions((const char *const[]){"clip_active_adam", "clip_inactive_adam", NULL});
+    run_compositions((const char *const[]){"clip_active_adam", "clip_inactive_adam", "clip_zero_gradient", NULL});
 }
 
 static void accumulated_gradients_are_clipped_once_l51(void **state) {
@@ -387,6 +427,59 @@ static void accumulated_gradients_are_clipped_once_l51(void **state) {
 static void each_group_has_its_own_rate_and_state_l20(void **state) {
     (void)state;
     run_compositions((const char *const[]){"two_groups_ratio", NULL});
+}
+
+/* L28, L29: each group decays by its own rate; the norm is that of both. */
+static void groups_have_rules_and_decays_of_their_own_l29(void **state) {
+    (void)state;
+    run_compositions((const char *const[]){"two_rules_clip_decay", "anchored_group", NULL});
+}
+
+/* A rate of 0 at the last step keeps the chain (Q2). */
+static void rates_move_from_step_to_step_l28(void **state) {
+    (void)state;
+    run_compositions((const char *const[]){"scheduled_rate_momentum", "scheduled_rate_adam_decay", NULL});
+}
+
+/* ---- one step of SGD, bit by bit (A8 to A10) -------------------------------------------------------------------- */
+
+static float from_bits(const json_t *list, size_t i) {
+    uint32_t bits = (uint32_t)strtoul(json_string_value(json_array_get(list, i)), NULL, 16);
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+static bool has_bits(const nt_array *got, const json_t *expected) {
+    for (size_t i = 0; i < json_array_size(expected); i++)
+        if (((const float *)got->data)[i] != from_bits(expected, i)) return false;
+    return true;
+}
+
+static void set_bits(stepper *s, int what, const json_t *list) {
+    float *elements = (*stepper_array(s, 0, what))->data;
+    for (size_t i = 0; i < json_array_size(list); i++) elements[i] = from_bits(list, i);
+}
+
+/* One rounding or two, but the same for all elements; with a power of two both give the same. */
+static void a_step_of_sgd_is_rounded_once_or_twice(void **state) {
+    (void)state;
+    json_t *document = golden_read("optim/descent_fma.json");
+    const json_t *c;
+    size_t index;
+    json_array_foreach(member(document, "cases"), index, c) {
+        double eta = setting(c, "eta");
+        stepper s = stepper_of_one(nt_sgd(), NT_F32, (int64_t)json_array_size(member(c, "x")));
+        stepper_compile(&s, 0);
+        set_bits(&s, PARAMETERS, member(c, "x"));
+        set_bits(&s, GRADIENT, member(c, "g"));
+        stepper_set(&s, 0, RATE, &eta);
+        stepper_step(&s);
+        const nt_array *x = *stepper_array(&s, 0, PARAMETERS);
+        assert_true(has_bits(x, member(c, "fused")) || has_bits(x, member(c, "two_roundings")));
+        stepper_free(&s);
+    }
+    json_decref(document);
 }
 
 /* L53: nothing is divided by a norm of zero. */
@@ -545,6 +638,9 @@ int main(void) {
         cmocka_unit_test(the_global_norm_is_clipped_l51_l53),
         cmocka_unit_test(accumulated_gradients_are_clipped_once_l51),
         cmocka_unit_test(each_group_has_its_own_rate_and_state_l20),
+        cmocka_unit_test(groups_have_rules_and_decays_of_their_own_l29),
+        cmocka_unit_test(rates_move_from_step_to_step_l28),
+        cmocka_unit_test(a_step_of_sgd_is_rounded_once_or_twice),
         cmocka_unit_test(a_zero_gradient_moves_nothing),
         cmocka_unit_test(a_nan_gradient_is_not_clipped_away),
         cmocka_unit_test(groups_of_other_types_share_the_norm),
