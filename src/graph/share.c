@@ -43,6 +43,9 @@ static void add_elements(key *k, const nt__node *node) {
     add(k, (int64_t)hash.high);
 }
 
+/* A new attribute has to be told apart here too, or nodes that differ in it would become one. */
+_Static_assert(sizeof(nt__attributes) == LISTS * sizeof(nt_shape) + 64, "an attribute that nt__node_hash leaves out");
+
 nt__hash nt__node_hash(const nt__node *node, uint32_t scope) {
     const nt__attributes *attributes = &node->attributes;
     key k;
