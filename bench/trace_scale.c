@@ -17,24 +17,21 @@ static double now(void) {
 
 static void time_layers(int layers, size_t rounds) {
     const transformer t = {layers, 8, 512, 1024, 16};
-    nt__layout layout;
+    transformer_parameters parameters;
     transformer_size size = {0};
     double *seconds = room(rounds, sizeof *seconds);
-    nt_model *model = nt__model_new(2);
-    if (!model) must(NT_OUT_OF_MEMORY);
-    must(transformer_learn(&t, model, &layout));
+    must(transformer_learn(&t, &parameters));
     for (size_t i = 0; i < rounds; i++) {
         double start = now();
-        must(transformer_program(&t, model, &layout, &size));
+        must(transformer_program(&t, &parameters, &size));
         seconds[i] = now() - start;
     }
     double first = seconds[0], middle = median(seconds, rounds);
     printf("%2d layers, %zu parameters: %zu nodes in %.2f MB, %zu lines of text in %.2f MB; first %.1f ms, median %.1f "
            "ms\n",
-           layers, layout.row_count, size.nodes, (double)size.bytes / 1e6, size.lines, (double)size.text / 1e6,
-           first * 1e3, middle * 1e3);
-    nt__layout_free(&layout);
-    nt__model_free(model);
+           layers, parameters.layout.row_count, size.nodes, (double)size.bytes / 1e6, size.lines,
+           (double)size.text / 1e6, first * 1e3, middle * 1e3);
+    transformer_forget(&parameters);
     nt__free(seconds);
 }
 

@@ -68,16 +68,28 @@ static inline nt_tensor transformer_loss(const transformer *t, nt_model *m) {
 /* ---- the gradient program --------------------------------------------------------------------------------------- */
 
 /* What the first trace learns. */
-static inline nt_status transformer_learn(const transformer *t, nt_model *m, nt__layout *layout) {
-    nt__graph *graph = nt__trace_begin();
+typedef struct transformer_parameters {
+    nt_model *model;
+    nt__layout layout;
+} transformer_parameters;
+
+static inline void transformer_forget(transformer_parameters *p) {
+    nt__layout_free(&p->layout);
+    nt__model_free(p->model);
+}
+
+/* transformer_forget frees it, also after a failure. */
+static inline nt_status transformer_learn(const transformer *t, transformer_parameters *out) {
+    *out = (transformer_parameters){.model = nt__model_new(2)};
+    nt__graph *graph = out->model ? nt__trace_begin() : NULL;
     if (!graph) return NT_OUT_OF_MEMORY;
-    nt__model_begin(m, NULL);
-    transformer_loss(t, m);
+    nt__model_begin(out->model, NULL);
+    transformer_loss(t, out->model);
     nt_status status = nt__trace_status(graph);
     nt__trace_end(graph);
     size_t count;
-    const nt__leaf *leaves = nt__model_leaves(m, &count);
-    return status == NT_OK ? nt__layout_build(leaves, count, NULL, layout) : status;
+    const nt__leaf *leaves = nt__model_leaves(out->model, &count);
+    return status == NT_OK ? nt__layout_build(leaves, count, NULL, &out->layout) : status;
 }
 
 /* How much a trace made. */
@@ -87,8 +99,9 @@ typedef struct transformer_size {
 } transformer_size;
 
 /* Traces, differentiates and prints the loss and the flat gradient. */
-static inline nt_status transformer_program(const transformer *t, nt_model *m, const nt__layout *layout,
+static inline nt_status transformer_program(const transformer *t, const transformer_parameters *p,
                                             transformer_size *out) {
+    const nt__layout *layout = &p->layout;
     nt_tensor *leaves = nt__alloc(layout->row_count, sizeof *leaves);
     nt_tensor *gradients = nt__alloc(layout->row_count, sizeof *gradients);
     nt__graph *graph = leaves && gradients ? nt__trace_begin() : NULL;
@@ -96,8 +109,8 @@ static inline nt_status transformer_program(const transformer *t, nt_model *m, c
     if (graph) {
         nt_tensor flat = nt__input(1, 0, "parameters", nt__group_type(&layout->groups[0]));
         for (size_t i = 0; i < layout->row_count; i++) leaves[i] = nt__layout_leaf(&layout->rows[i], flat);
-        nt__model_begin(m, leaves);
-        nt_tensor loss = transformer_loss(t, m);
+        nt__model_begin(p->model, leaves);
+        nt_tensor loss = transformer_loss(t, p->model);
         nt__gradient(loss, leaves, layout->row_count, gradients, NULL);
         nt__result results[] = {{"loss", loss, {0}}, {"gradient", nt__layout_gather(layout, 0, gradients), {0}}};
         nt__printed printed;
