@@ -53,7 +53,8 @@ nt__hash nt__node_hash(const nt__node *node, uint32_t scope) {
     const int64_t numbers[] = {node->op,           scope,
                                node->type.dtype,   node->operand_count,
                                attributes->choice, attributes->splat,
-                               attributes->result, attributes->results};
+                               attributes->result, attributes->results,
+                               attributes->role,   attributes->index};
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) add(&k, numbers[i]);
     add_shape(&k, &node->type.shape);
     for (int i = 0; i < node->operand_count; i++) add(&k, node->operands[i]->id);
