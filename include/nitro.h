@@ -6,6 +6,7 @@
 #include "nitro/array.h"
 #include "nitro/tensor.h"
 #include "nitro/ops.h"
+#include "nitro/gradient.h"
 #include "nitro/check.h"
 #include "nitro/random.h"
 #include "nitro/nn.h"

@@ -14,7 +14,7 @@
  * that is set later. A field is a flag of the command when its type is bool, an integer, float, double or const char *.
  * Axis 0 of what forward returns is the sample. Host hooks other than those of metrics are called when a run is made
  * (param_group and no_decay for each parameter, rate_ratio, optimizer, weight_decay and decay_anchor for each group,
- * learning_rate once more behind derive, the others once); forward, loss and the traced metrics then, once for each
+ * those of settings once more behind derive, the others once); forward, loss and the traced metrics then, once for each
  * program they are part of. When the run is used, those but build_data and derive are called again to see whether they
  * have changed (nt_run_drift).
  *
@@ -28,8 +28,9 @@
  * decide shapes and control flow. Another value is another program.
  *
  * Which hook sees what:
- *     the experiment itself, every field, on the host: build_data, derive, learning_rate, optimizer, weight_decay,
- *         no_decay, decay_anchor, param_group, rate_ratio, schedules, metrics, host_train_metrics
+ *     the experiment itself, every field, on the host: build_data, derive, settings (run_dir, seed, max_epochs,
+ *         max_steps, accum, gradient_clip_norm, learning_rate), optimizer, weight_decay, no_decay, decay_anchor,
+ *         param_group, rate_ratio, schedules, metrics, host_train_metrics
  *     the view, GRAPH_CONST values and DEVICE tensors: forward, loss, device_metrics, train_metrics
  */
 #ifndef NITRO_EXPERIMENT_H
@@ -72,6 +73,25 @@ typedef struct nt_field_info {
     int line;           /* of NT_DEFINE: the rows of one macro have no lines of their own */
 } nt_field_info;
 
+/* Hooks that give a setting of a run, each named after it (nt_run_options says what they are). An option or flag wins
+ * over the hook, the hook over a field of that name, the field over the default; a field called learning_rate is only a
+ * field. NULL from run_dir: not given. */
+#define NT_RUN_HOOKS_(ROW, E)          \
+    ROW(E, const char *, run_dir)      \
+    ROW(E, int64_t, seed)              \
+    ROW(E, int64_t, max_epochs)        \
+    ROW(E, int64_t, max_steps)         \
+    ROW(E, int64_t, accum)             \
+    ROW(E, double, gradient_clip_norm) \
+    ROW(E, double, learning_rate)
+#define NT_RUN_HOOK_ERASED_(E, T, name) T (*name)(const void *e);
+#define NT_RUN_HOOK_TYPED_(E, T, name) T (*name)(const E *e);
+#define NT_RUN_HOOK_CALL_(E, T, name)       \
+    static T E##_##name##_(const void *e) { \
+        return E##_hooks_.name(e);          \
+    }
+#define NT_RUN_HOOK_SET_(E, T, name) self.hooks.name = E##_hooks_.name ? E##_##name##_ : NULL;
+
 /* The hooks with their types erased; NT_DEFINE fills it from the typed ones. NULL: not defined. */
 typedef struct nt_hooks {
     nt_status (*build_data)(const void *e, nt_data *data);
@@ -81,7 +101,7 @@ typedef struct nt_hooks {
     void (*device_metrics)(const void *view, nt_device_metrics *metrics, nt_tensor outputs, nt_batch *batch);
     void (*host_train_metrics)(const void *e, nt_metrics *metrics, const nt_array *outputs, const nt_host_batch *batch);
     void (*train_metrics)(const void *view, nt_device_metrics *metrics, nt_tensor outputs, nt_batch *batch);
-    double (*learning_rate)(const void *e);
+    NT_RUN_HOOKS_(NT_RUN_HOOK_ERASED_, void)
     nt_rule (*optimizer)(const void *e, const char *group);
     double (*weight_decay)(const void *e, const char *group);
     bool (*no_decay)(const void *e, const char *path, nt_shape shape);
@@ -222,7 +242,7 @@ nt_status nt_experiment_print(const nt_experiment *experiment, const void *field
         void (*host_train_metrics)(const E *e, nt_metrics *metrics, const nt_array *outputs,                       \
                                    const nt_host_batch *batch);                                                    \
         void (*train_metrics)(const E##_view *e, nt_device_metrics *metrics, nt_tensor outputs, nt_batch *batch);  \
-        double (*learning_rate)(const E *e); /* 1e-3 */                                                            \
+        NT_RUN_HOOKS_(NT_RUN_HOOK_TYPED_, E) /* settings of a run: see there */                                    \
         /* The rule of a group: nt_radam(). nt_frozen() for one that is not trained. */                            \
         nt_rule (*optimizer)(const E *e, const char *group);                                                       \
         /* What nt_decay behind a group's rule decays with, before it is multiplied by the rate: 0, no decay. */   \
@@ -274,9 +294,7 @@ nt_status nt_experiment_print(const nt_experiment *experiment, const void *field
     static void E##_train_metrics_(const void *view, nt_device_metrics *metrics, nt_tensor outputs, nt_batch *batch) { \
         E##_hooks_.train_metrics(view, metrics, outputs, batch);                                                       \
     }                                                                                                                  \
-    static double E##_learning_rate_(const void *e) {                                                                  \
-        return E##_hooks_.learning_rate(e);                                                                            \
-    }                                                                                                                  \
+    NT_RUN_HOOKS_(NT_RUN_HOOK_CALL_, E)                                                                                \
     static nt_rule E##_optimizer_(const void *e, const char *group) {                                                  \
         return E##_hooks_.optimizer(e, group);                                                                         \
     }                                                                                                                  \
@@ -332,7 +350,6 @@ nt_status nt_experiment_print(const nt_experiment *experiment, const void *field
             .device_metrics = E##_hooks_.device_metrics ? E##_device_metrics_ : NULL,                                  \
             .host_train_metrics = E##_hooks_.host_train_metrics ? E##_host_train_metrics_ : NULL,                      \
             .train_metrics = E##_hooks_.train_metrics ? E##_train_metrics_ : NULL,                                     \
-            .learning_rate = E##_hooks_.learning_rate ? E##_learning_rate_ : NULL,                                     \
             .optimizer = E##_hooks_.optimizer ? E##_optimizer_ : NULL,                                                 \
             .weight_decay = E##_hooks_.weight_decay ? E##_weight_decay_ : NULL,                                        \
             .no_decay = E##_hooks_.no_decay ? E##_no_decay_ : NULL,                                                    \
@@ -343,6 +360,7 @@ nt_status nt_experiment_print(const nt_experiment *experiment, const void *field
             .derive = E##_hooks_.derive ? E##_derive_ : NULL,                                                          \
             .preset = E##_preset_,                                                                                     \
         };                                                                                                             \
+        NT_RUN_HOOKS_(NT_RUN_HOOK_SET_, E)                                                                             \
         return &self;                                                                                                  \
     }                                                                                                                  \
     __attribute__((constructor)) static void E##_register_(void) {                                                     \

@@ -52,8 +52,9 @@ typedef void (*nt_event_function)(const nt_event *event, void *context);
 
 /* ---- making ----------------------------------------------------------------------------------------------------- */
 
-/* For each: the option, else the experiment's field of that name (not for the rate: a field of that name may be
- * anything), else the default. */
+/* For each setting, run_dir to learning_rate: the option, else the experiment's hook of that name, else its field of
+ * that name (not for the rate: a field of that name may be anything), else the default. A message about a bad value
+ * says which of them it is from. */
 typedef struct nt_run_options {
     const char *run_dir;     /* "runs/<Experiment>"; NULL is not given. One run at a time may log in a folder */
     nt_maybe_int seed;       /* of initial values and the order of samples, 0 or more: 42 */
@@ -61,7 +62,7 @@ typedef struct nt_run_options {
     nt_maybe_int max_steps;  /* stop after that many steps; no limit */
     nt_maybe_int accum;      /* micro-batches in a step: 1. Divides the batches of an epoch, else an error */
     nt_maybe_double gradient_clip_norm; /* largest norm of all gradients together; 0 or below: no clipping */
-    nt_maybe_double learning_rate;      /* the learning_rate hook, else 1e-3 */
+    nt_maybe_double learning_rate;      /* 1e-3 */
     const char *preset;                 /* the preset that the fields are from: shown and logged. With fields NULL it
                                            sets them */
     bool no_data;                       /* build_data is not called, and the handle only predicts */

@@ -7,6 +7,7 @@
 
 #include "cli/table.h"
 #include "experiment/experiment.h"
+#include "run/plan.h"
 
 /* ---- texts ------------------------------------------------------------------------------------------------------ */
 
@@ -149,12 +150,14 @@ static void add_value_cell(nt__table *table, const nt_field_info *field, const v
     nt__text_free(&text);
 }
 
-/* A field of the experiment with the same name gives the default. `experiment` NULL: there is none. */
+/* The experiment's hook of the same name gives the default, else its field. `experiment` NULL: there is none. */
 static void add_default_cell(nt__table *table, const nt__keyword *keyword, const nt_experiment *experiment,
                              const void *fields) {
     const nt_field_info *field =
         experiment && keyword->has_field ? nt__field_find(experiment, keyword->field.name) : NULL;
-    if (field)
+    if (experiment && nt__setting_is_hooked(experiment, keyword->field.name))
+        nt__table_add(table, "the hook");
+    else if (field)
         add_value_cell(table, field, fields, " (the field)");
     else
         nt__table_add(table, keyword->field.default_text);

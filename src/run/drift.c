@@ -103,41 +103,23 @@ static nt_status compare_programs(check *c) {
 
 /* ---- fields and settings ---------------------------------------------------------------------------------------- */
 
-/* Settings that an experiment's field of the same name gives a default. */
-static const struct setting {
-    const char *name;
-    nt_field_type type;
-    size_t offset; /* in nt__settings */
-    bool training; /* an evaluation has no use for it */
-} settings[] = {
-    {"seed", NT_FIELD_INT64, offsetof(nt__settings, seed), false},
-    {"run_dir", NT_FIELD_STRING, offsetof(nt__settings, run_dir), false},
-    {"max_epochs", NT_FIELD_INT64, offsetof(nt__settings, max_epochs), true},
-    {"max_steps", NT_FIELD_INT64, offsetof(nt__settings, max_steps), true},
-    {"accum", NT_FIELD_INT64, offsetof(nt__settings, accum), true},
-    {"gradient_clip_norm", NT_FIELD_DOUBLE, offsetof(nt__settings, gradient_clip_norm), true},
-};
-
-static const struct setting *find_setting(const char *name) {
-    for (size_t i = 0; i < sizeof settings / sizeof *settings; i++)
-        if (strcmp(settings[i].name, name) == 0) return &settings[i];
-    return NULL;
+static void print_setting(const nt__setting *setting, const nt__settings *from, nt__text *out) {
+    const nt_field_info as_field = {.name = setting->name, .type = setting->type, .offset = setting->offset};
+    nt__field_print(&as_field, from, out);
 }
 
 /* What the run has: an option may have taken the place of the field. */
-static void print_in_use(const nt_run *run, const nt_field_info *field, const struct setting *setting, nt__text *out) {
-    if (!setting) {
+static void print_in_use(const nt_run *run, const nt_field_info *field, const nt__setting *setting, nt__text *out) {
+    if (setting && setting->has_field)
+        print_setting(setting, &run->settings, out);
+    else
         nt__field_print(field, run->fields, out);
-        return;
-    }
-    const nt_field_info as_field = {.name = setting->name, .type = setting->type, .offset = setting->offset};
-    nt__field_print(&as_field, &run->settings, out);
 }
 
 /* The default then against the default now: a value that was given when the run was made is no drift. */
 static void compare_default(check *c, const nt_field_info *before, const nt_field_info *now) {
-    const struct setting *setting = find_setting(now->name);
-    if (setting && setting->training && !c->training) return;
+    const nt__setting *setting = nt__setting_find(now->name);
+    if (setting && setting->has_field && setting->training && !c->training) return;
     nt__text old = {0}, new = {0}, used = {0};
     nt__field_print(before, c->run->defaults, &old);
     nt__field_print(now, c->scratch.defaults, &new);
@@ -204,12 +186,32 @@ static void compare_hooks(check *c) {
     }
 }
 
-static void compare_rate(check *c) {
-    double old_rate = c->run->hook_rate, new_rate = nt__learning_rate_of(c->now, c->scratch.fields);
-    bool same = old_rate == new_rate || (old_rate != old_rate && new_rate != new_rate);
-    if (!same)
-        nt__text_add(c->report, "  learning_rate: %g -> %g; this run still uses %g\n", old_rate, new_rate,
-                     c->run->settings.learning_rate);
+/* What a setting's hook says, or without one the default; fields have been compared. */
+static void compare_setting(check *c, const nt__setting *setting, const nt__settings *now) {
+    const nt_run *run = c->run;
+    nt__text old = {0}, new = {0}, used = {0};
+    print_setting(setting, &run->declared, &old);
+    print_setting(setting, now, &new);
+    print_setting(setting, &run->settings, &used);
+    c->report->failed |= old.failed || new.failed || used.failed;
+    if (!c->report->failed && strcmp(old.data, new.data) != 0)
+        nt__text_add(c->report, "  %s: %s -> %s; this run still uses %s\n", setting->name, old.data, new.data,
+                     used.data);
+    nt__text_free(&old);
+    nt__text_free(&new);
+    nt__text_free(&used);
+}
+
+static nt_status compare_settings(check *c) {
+    nt__settings now;
+    nt_status status = nt__settings_declared(&c->scratch, &now);
+    for (size_t i = 0; status == NT_OK && nt__setting_at(i); i++) {
+        const nt__setting *setting = nt__setting_at(i);
+        bool hooked =
+            nt__has_setting_hook(&c->run->experiment->hooks, setting) || nt__has_setting_hook(&c->now->hooks, setting);
+        if (hooked && (c->training || !setting->training)) compare_setting(c, setting, &now);
+    }
+    return status;
 }
 
 /* Inputs of the rules are no part of a program, so a comparison of programs does not see them. */
@@ -248,7 +250,7 @@ static nt_status compare(const nt_run *run, bool training, nt__text *out) {
     if (status == NT_OK) {
         compare_fields(&c);
         compare_hooks(&c);
-        if (training) compare_rate(&c);
+        status = compare_settings(&c);
         if (training) compare_rules(&c);
         add_title(run, &lines, out);
         if (lines.failed || out->failed) status = NT_OUT_OF_MEMORY;

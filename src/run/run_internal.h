@@ -42,6 +42,16 @@ typedef struct nt__settings {
     bool no_data, no_log, quiet, evaluate_only, trace_transfers, no_disk_cache;
 } nt__settings;
 
+/* A setting that an experiment can give: where the option, the hook, the value and its source are. Options are an
+ * nt_maybe_int, an nt_maybe_double or a text, by the type. */
+typedef struct nt__setting {
+    const char *name;
+    nt_field_type type; /* INT64, DOUBLE or STRING */
+    bool has_field;     /* a field of that name gives it too */
+    bool training;      /* an evaluation has no use for it */
+    size_t option, hook, offset, from;
+} nt__setting;
+
 /* ---- metrics (metrics.c) ---------------------------------------------------------------------------------------- */
 
 /* Where a number of a traced metric comes from: a result of the program, or -1: it was a C number. */
@@ -209,7 +219,7 @@ struct nt_run {
     const char *preset;
     bool is_plan; /* it is only looked at: see plan.h */
     nt__settings settings;
-    double hook_rate;       /* what the learning_rate hook said, also where an option took its place */
+    nt__settings declared;  /* what they would be without options */
     nt__training *training; /* one a group; in a handle for evaluation NULL */
     size_t state_count, input_count;
     nt_event_function on_event;
@@ -293,10 +303,14 @@ nt_status nt__routes_list(nt_run *run);
 /* weights.c: the file that was loaded before there was a layout, if any. */
 nt_status nt__load_waiting(nt_run *run);
 
-/* settings.c: options, else fields, else defaults; checked. */
+/* settings.c: options, else hooks, else fields, else defaults; checked. */
 nt_status nt__settings_resolve(nt_run *run, const nt_run_options *options);
-
-double nt__learning_rate_of(const nt_experiment *experiment, const void *fields);
+/* What they would be without options. */
+nt_status nt__settings_declared(nt_run *run, nt__settings *out);
+/* NULL beyond the last; NULL when there is none of that name. */
+const nt__setting *nt__setting_at(size_t index);
+const nt__setting *nt__setting_find(const char *name);
+bool nt__has_setting_hook(const nt_hooks *hooks, const nt__setting *setting);
 
 /* programs.c: all programs of the run, traced. */
 nt_status nt__trace_programs(nt_run *run);

@@ -1,54 +1,214 @@
-/* Settings of a run: for each the option, else the experiment's field of that name, else the default. */
+/* Settings of a run: for each the option, else the experiment's hook of that name, else its field of that name, else
+ * the default (H-31).
+ */
 #include <math.h>
 #include <string.h>
 
+#include "run/plan.h"
 #include "run/run_internal.h"
 
-/* Of max_steps that were not given. */
-static const int64_t no_limit = INT64_MAX;
+#define SETTING(name_, type_, has_field_, training_)                                              \
+    {                                                                                             \
+        .name = #name_, .type = NT_FIELD_##type_, .has_field = has_field_, .training = training_, \
+        .option = offsetof(nt_run_options, name_), .hook = offsetof(nt_hooks, name_),             \
+        .offset = offsetof(nt__settings, name_), .from = offsetof(nt__sources, name_)             \
+    }
 
-/* A numeric field of the experiment with this name, or NULL. */
-static const nt_field_info *numeric_field(const nt_run *run, const char *name) {
-    const nt_field_info *field = nt__field_find(run->experiment, name);
-    return field && nt__field_is_number(field) ? field : NULL;
+static const nt__setting settings[] = {
+    SETTING(run_dir, STRING, true, false),       SETTING(seed, INT64, true, false),
+    SETTING(max_epochs, INT64, true, true),      SETTING(max_steps, INT64, true, true),
+    SETTING(accum, INT64, true, true),           SETTING(gradient_clip_norm, DOUBLE, true, true),
+    SETTING(learning_rate, DOUBLE, false, true), /* a field of that name may be anything (H-24) */
+};
+
+/* That of run_dir has the experiment's name in it. */
+static const nt__settings defaults = {
+    .seed = 42,
+    .max_epochs = 1,
+    .max_steps = INT64_MAX, /* no limit */
+    .accum = 1,
+    .gradient_clip_norm = 0,
+    .learning_rate = 1e-3,
+};
+
+const nt__setting *nt__setting_at(size_t index) {
+    return index < sizeof settings / sizeof *settings ? &settings[index] : NULL;
+}
+
+const nt__setting *nt__setting_find(const char *name) {
+    for (size_t i = 0; nt__setting_at(i); i++)
+        if (strcmp(settings[i].name, name) == 0) return &settings[i];
+    return NULL;
+}
+
+/* ---- one setting ------------------------------------------------------------------------------------------------ */
+
+/* The member of the setting's type is in use. */
+typedef struct found {
+    int64_t whole;
+    double real;
+    const char *text;
+} found;
+
+#define AT(type, base, offset) (*(type *)((char *)(base) + (offset)))
+#define CONST_AT(type, base, offset) (*(const type *)((const char *)(base) + (offset)))
+
+typedef int64_t (*whole_hook)(const void *e);
+typedef double (*real_hook)(const void *e);
+typedef const char *(*text_hook)(const void *e);
+
+static bool read_option(const nt_run_options *options, const nt__setting *setting, found *out) {
+    nt_maybe_int whole = {0};
+    nt_maybe_double real = {0};
+    if (setting->type == NT_FIELD_INT64) whole = CONST_AT(nt_maybe_int, options, setting->option);
+    if (setting->type == NT_FIELD_DOUBLE) real = CONST_AT(nt_maybe_double, options, setting->option);
+    *out = (found){.whole = whole.value, .real = real.value};
+    if (setting->type == NT_FIELD_STRING) memcpy(&out->text, (const char *)options + setting->option, sizeof out->text);
+    return whole.given || real.given || (out->text && *out->text);
+}
+
+static bool read_hook(const nt_run *run, const nt__setting *setting, found *out) {
+    const nt_hooks *hooks = &run->experiment->hooks;
+    if (!nt__has_setting_hook(hooks, setting)) return false;
+    if (setting->type == NT_FIELD_INT64) out->whole = CONST_AT(whole_hook, hooks, setting->hook)(run->fields);
+    if (setting->type == NT_FIELD_DOUBLE) out->real = CONST_AT(real_hook, hooks, setting->hook)(run->fields);
+    if (setting->type != NT_FIELD_STRING) return true;
+    out->text = CONST_AT(text_hook, hooks, setting->hook)(run->fields);
+    return out->text && *out->text;
+}
+
+/* A field of the setting's name and kind; NULL: there is none. */
+static const nt_field_info *find_field(const nt_run *run, const nt__setting *setting) {
+    const nt_field_info *field = setting->has_field ? nt__field_find(run->experiment, setting->name) : NULL;
+    if (!field) return NULL;
+    bool fits = setting->type == NT_FIELD_STRING ? field->type == NT_FIELD_STRING : nt__field_is_number(field);
+    return fits ? field : NULL;
 }
 
 /* Fields of an integer type are read as they are; one of a floating type must hold a whole number that fits. */
-static nt_status integer(const nt_run *run, const char *name, nt_maybe_int option, int64_t otherwise, int64_t *out,
-                         nt__source *from) {
-    const nt_field_info *field = option.given ? NULL : numeric_field(run, name);
-    *from = option.given ? NT__FROM_OPTION : field ? NT__FROM_FIELD : NT__FROM_DEFAULT;
-    *out = option.given ? option.value : otherwise;
-    if (!field) return NT_OK;
-    double value = nt__field_number(field, run->fields);
+static nt_status read_whole(const nt_run *run, const nt_field_info *field, int64_t *out) {
+    double number = nt__field_number(field, run->fields);
     if (field->type == NT_FIELD_INT64)
         memcpy(out, (const char *)run->fields + field->offset, sizeof *out);
-    else if (value == floor(value) && fabs(value) < 0x1p53)
-        *out = (int64_t)value;
+    else if (number == floor(number) && fabs(number) < 0x1p53)
+        *out = (int64_t)number;
     else
-        return nt__fail(NT_INVALID, "field %s is %g; it must be a whole number below 2^53", name, nt__plain_nan(value));
+        return nt__fail(NT_INVALID, "field %s is %g; it must be a whole number below 2^53", field->name,
+                        nt__plain_nan(number));
     return NT_OK;
 }
 
-static double real(const nt_run *run, const char *name, nt_maybe_double option, double otherwise, nt__source *from) {
-    const nt_field_info *field = option.given ? NULL : numeric_field(run, name);
-    *from = option.given ? NT__FROM_OPTION : field ? NT__FROM_FIELD : NT__FROM_DEFAULT;
-    if (option.given) return option.value;
-    return field ? nt__field_number(field, run->fields) : otherwise;
+/* *is_given stays false where there is no field, or no text in it. */
+static nt_status read_field(const nt_run *run, const nt__setting *setting, found *out, bool *is_given) {
+    const nt_field_info *field = find_field(run, setting);
+    *is_given = field != NULL;
+    if (!field) return NT_OK;
+    if (setting->type == NT_FIELD_INT64) return read_whole(run, field, &out->whole);
+    if (setting->type == NT_FIELD_DOUBLE) out->real = nt__field_number(field, run->fields);
+    if (setting->type != NT_FIELD_STRING) return NT_OK;
+    memcpy(&out->text, (const char *)run->fields + field->offset, sizeof out->text);
+    *is_given = out->text && *out->text;
+    return NT_OK;
 }
 
-static const char *folder(nt_run *run, const char *option, nt__source *from) {
-    const nt_field_info *field = nt__field_find(run->experiment, "run_dir");
-    const char *text = option;
-    if (!text && field && field->type == NT_FIELD_STRING)
-        memcpy(&text, (const char *)run->fields + field->offset, sizeof text);
-    *from = !text || !*text ? NT__FROM_DEFAULT : option ? NT__FROM_OPTION : NT__FROM_FIELD;
-    if (text && *text) return nt__arena_strdup(&run->arena, text);
-    return nt__arena_sprintf(&run->arena, "runs/%s", run->experiment->name);
+static nt_status store(nt_run *run, const nt__setting *setting, const found *from, nt__settings *out) {
+    if (setting->type == NT_FIELD_INT64) AT(int64_t, out, setting->offset) = from->whole;
+    if (setting->type == NT_FIELD_DOUBLE) AT(double, out, setting->offset) = from->real;
+    if (setting->type != NT_FIELD_STRING) return NT_OK;
+    const char *copy = nt__arena_strdup(&run->arena, from->text);
+    memcpy((char *)out + setting->offset, &copy, sizeof copy);
+    return copy ? NT_OK : NT_OUT_OF_MEMORY;
+}
+
+/* The hook, else the field, else what is there already: the default. */
+static nt_status find_declared(nt_run *run, const nt__setting *setting, nt__settings *out) {
+    found value = {0};
+    bool is_given = false;
+    nt_status status = NT_OK;
+    nt__source *from = &AT(nt__source, &out->from, setting->from);
+    *from = NT__FROM_DEFAULT;
+    if (read_hook(run, setting, &value)) {
+        *from = NT__FROM_HOOK;
+    } else {
+        status = read_field(run, setting, &value, &is_given);
+        if (is_given) *from = NT__FROM_FIELD;
+    }
+    return status == NT_OK && *from != NT__FROM_DEFAULT ? store(run, setting, &value, out) : status;
+}
+
+nt_status nt__settings_declared(nt_run *run, nt__settings *out) {
+    nt_status status = NT_OK;
+    *out = defaults;
+    out->run_dir = nt__arena_sprintf(&run->arena, "runs/%s", run->experiment->name);
+    if (!out->run_dir) return NT_OUT_OF_MEMORY;
+    for (size_t i = 0; status == NT_OK && nt__setting_at(i); i++) status = find_declared(run, nt__setting_at(i), out);
+    return status;
+}
+
+static nt_status take_options(nt_run *run, const nt_run_options *options, nt__settings *out) {
+    nt_status status = NT_OK;
+    found value;
+    for (size_t i = 0; status == NT_OK && nt__setting_at(i); i++) {
+        const nt__setting *setting = nt__setting_at(i);
+        if (!read_option(options, setting, &value)) continue;
+        AT(nt__source, &out->from, setting->from) = NT__FROM_OPTION;
+        status = store(run, setting, &value, out);
+    }
+    return status;
+}
+
+bool nt__has_setting_hook(const nt_hooks *hooks, const nt__setting *setting) {
+    typedef void (*any_hook)(void);
+    return CONST_AT(any_hook, hooks, setting->hook) != NULL;
+}
+
+bool nt__setting_is_hooked(const nt_experiment *experiment, const char *name) {
+    const nt__setting *setting = nt__setting_find(name);
+    return setting && nt__has_setting_hook(&experiment->hooks, setting);
+}
+
+/* ---- checks ----------------------------------------------------------------------------------------------------- */
+
+enum { ORIGIN = 64 };
+
+/* Where a bad value came from: " (from the accum hook)". */
+static const char *origin(const nt__settings *s, const char *name, char text[ORIGIN]) {
+    static const struct {
+        const char *before, *behind;
+    } words[] = {[NT__FROM_FIELD] = {" (from the field ", ")"},
+                 [NT__FROM_HOOK] = {" (from the ", " hook)"},
+                 [NT__FROM_OPTION] = {" (from the option ", ")"}};
+    nt__source from = CONST_AT(nt__source, &s->from, nt__setting_find(name)->from);
+    text[0] = 0;
+    if (words[from].before) snprintf(text, ORIGIN, "%s%s%s", words[from].before, name, words[from].behind);
+    return text;
+}
+
+static nt_status refuse_whole(const nt__settings *s, const char *name, int64_t value, const char *advice) {
+    char text[ORIGIN];
+    return nt__fail(NT_INVALID, "%s is %lld%s; %s", name, (long long)value, origin(s, name, text), advice);
+}
+
+static nt_status refuse_real(const nt__settings *s, const char *name, double value, const char *advice) {
+    char text[ORIGIN];
+    return nt__fail(NT_INVALID, "%s is %g%s; %s", name, nt__plain_nan(value), origin(s, name, text), advice);
+}
+
+static nt_status check(const nt__settings *s) {
+    if (s->seed < 0) return refuse_whole(s, "seed", s->seed, "give 0 or more");
+    if (s->evaluate_only) return NT_OK;
+    if (s->accum < 1) return refuse_whole(s, "accum", s->accum, "a step has at least 1 micro-batch: give 1 or more");
+    if (s->max_epochs < 0) return refuse_whole(s, "max_epochs", s->max_epochs, "give 0 or more");
+    if (s->max_steps < 0) return refuse_whole(s, "max_steps", s->max_steps, "give 0 or more");
+    if (!isfinite(s->gradient_clip_norm))
+        return refuse_real(s, "gradient_clip_norm", s->gradient_clip_norm, "give a finite number, 0 for no clipping");
+    if (s->learning_rate <= 0 || !isfinite(s->learning_rate))
+        return refuse_real(s, "learning_rate", s->learning_rate, "give a finite number above 0");
+    return NT_OK;
 }
 
 /* Samples in a batch of a handle without data. A field of that name counts when it is an integer. */
-static nt_status batch(nt_run *run, nt_maybe_int option) {
+static nt_status find_batch(nt_run *run, nt_maybe_int option) {
     const nt_field_info *field = nt__field_find(run->experiment, "batch");
     bool is_integer = field && (field->type == NT_FIELD_INT || field->type == NT_FIELD_INT64);
     if (option.given && !run->settings.no_data)
@@ -57,62 +217,25 @@ static nt_status batch(nt_run *run, nt_maybe_int option) {
                         "no_data only",
                         (long long)option.value);
     run->settings.batch = option.given ? option.value : 128;
-    nt_status status = NT_OK;
-    nt__source from;
-    if (!option.given && is_integer) status = integer(run, "batch", option, 128, &run->settings.batch, &from);
+    nt_status status = !option.given && is_integer ? read_whole(run, field, &run->settings.batch) : NT_OK;
     if (status != NT_OK || run->settings.batch >= 1 || !run->settings.no_data) return status;
     return nt__fail(NT_INVALID, "batch is %lld; a batch has at least 1 sample", (long long)run->settings.batch);
 }
 
-static nt_status check(const nt__settings *s) {
-    if (s->seed < 0) return nt__fail(NT_INVALID, "seed is %lld; give 0 or more", (long long)s->seed);
-    if (s->evaluate_only) return NT_OK;
-    if (s->accum < 1)
-        return nt__fail(NT_INVALID, "accum is %lld; a step has at least 1 micro-batch: give 1 or more",
-                        (long long)s->accum);
-    if (s->max_epochs < 0) return nt__fail(NT_INVALID, "max_epochs is %lld; give 0 or more", (long long)s->max_epochs);
-    if (s->max_steps < 0) return nt__fail(NT_INVALID, "max_steps is %lld; give 0 or more", (long long)s->max_steps);
-    if (!isfinite(s->gradient_clip_norm))
-        return nt__fail(NT_INVALID, "gradient_clip_norm is %g; give a finite number, 0 for no clipping",
-                        nt__plain_nan(s->gradient_clip_norm));
-    if (s->learning_rate <= 0 || !isfinite(s->learning_rate))
-        return nt__fail(NT_INVALID,
-                        "learning_rate is %g (from the option, else from the learning_rate hook); give a finite number "
-                        "above 0",
-                        nt__plain_nan(s->learning_rate));
-    return NT_OK;
-}
-
-double nt__learning_rate_of(const nt_experiment *experiment, const void *fields) {
-    return experiment->hooks.learning_rate ? experiment->hooks.learning_rate(fields) : 1e-3;
-}
+/* ---- all of them ------------------------------------------------------------------------------------------------ */
 
 nt_status nt__settings_resolve(nt_run *run, const nt_run_options *options) {
-    const nt_hooks *hooks = &run->experiment->hooks;
     nt__settings *s = &run->settings;
-    nt_status status = NT_OK;
-    s->run_dir = folder(run, options->run_dir, &s->from.run_dir);
-    if (status == NT_OK) status = integer(run, "seed", options->seed, 42, &s->seed, &s->from.seed);
-    if (status == NT_OK)
-        status = integer(run, "max_epochs", options->max_epochs, 1, &s->max_epochs, &s->from.max_epochs);
-    if (status == NT_OK)
-        status = integer(run, "max_steps", options->max_steps, no_limit, &s->max_steps, &s->from.max_steps);
-    if (status == NT_OK) status = integer(run, "accum", options->accum, 1, &s->accum, &s->from.accum);
-    s->gradient_clip_norm =
-        real(run, "gradient_clip_norm", options->gradient_clip_norm, 0, &s->from.gradient_clip_norm);
-    run->hook_rate = nt__learning_rate_of(run->experiment, run->fields);
-    s->learning_rate = options->learning_rate.given ? options->learning_rate.value : run->hook_rate;
-    s->from.learning_rate = options->learning_rate.given ? NT__FROM_OPTION
-                            : hooks->learning_rate       ? NT__FROM_HOOK
-                                                         : NT__FROM_DEFAULT;
-    s->from.rule = hooks->optimizer ? NT__FROM_HOOK : NT__FROM_DEFAULT;
+    nt_status status = nt__settings_declared(run, &run->declared);
+    *s = run->declared;
+    if (status == NT_OK) status = take_options(run, options, s);
+    s->from.rule = run->experiment->hooks.optimizer ? NT__FROM_HOOK : NT__FROM_DEFAULT;
     s->no_data = options->no_data;
     s->no_log = options->no_log;
     s->evaluate_only = options->evaluate_only || options->no_data;
     s->quiet = options->quiet;
     s->trace_transfers = options->trace_transfers;
     s->no_disk_cache = options->no_disk_cache;
-    if (!s->run_dir) return NT_OUT_OF_MEMORY;
-    if (status == NT_OK) status = batch(run, options->batch);
+    if (status == NT_OK) status = find_batch(run, options->batch);
     return status == NT_OK ? check(s) : status;
 }

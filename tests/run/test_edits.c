@@ -402,6 +402,13 @@ static void settings_that_moved_are_named(void **state) {
     load();
     assert_drift(given, "What differs:\n  learning_rate: 0.05 -> 0.1; this run still uses 0.5");
     assert_drift(plain, "What differs:\n  learning_rate: 0.05 -> 0.1; this run still uses 0.05");
+    put_edited("main.c", main_source, "NT_DEFINE(Edited, LIST,",
+               "static int64_t seed(const Edited *e) {\n    (void)e;\n    return 9;\n}\n"
+               "NT_DEFINE(Edited, LIST, .seed = seed,");
+    load();
+    assert_drift(plain, "What differs:\n  seed: 42 -> 9; this run still uses 42");
+    put_edited("main.c", main_source, "return 0.05", "return 0.1");
+    load();
     /* Evaluations have no use for these (K-62). */
     nt_notice_function before = nt_set_notice(keep_notice, NULL);
     options.quiet = false;

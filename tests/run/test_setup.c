@@ -33,12 +33,12 @@ static void settings_are_checked(void **state) {
     Toy e = Toy_defaults();
     nt_run_options o = quiet_options(NULL);
     o.accum = (nt_maybe_int){true, 0};
-    refuse(toy(), &e, o, "accum is 0; a step has at least 1 micro-batch");
+    refuse(toy(), &e, o, "accum is 0 (from the option accum); a step has at least 1 micro-batch");
     o = quiet_options(NULL);
     o.learning_rate = (nt_maybe_double){true, 0};
     refuse(toy(), &e, o, "learning_rate is 0");
     o.learning_rate = (nt_maybe_double){true, -0.1};
-    refuse(toy(), &e, o, "learning_rate is -0.1 (from the option, else from the learning_rate hook)");
+    refuse(toy(), &e, o, "learning_rate is -0.1 (from the option learning_rate)");
     o.learning_rate = (nt_maybe_double){true, NAN};
     refuse(toy(), &e, o, "learning_rate is nan");
     o = quiet_options(NULL);

@@ -1,0 +1,242 @@
+/* Where the settings of a run come from: the option, else the hook, else the field, else the default; and that a bad
+ * value says which of them it is from. H-31 to H-33. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <math.h>
+#include <string.h>
+
+#include "nitro.h"
+#include "run/plan.h"
+#include "run/run_internal.h"
+
+#define SOURCES(FIELD, DEVICE, GRAPH_CONST)                      \
+    FIELD(const char *, run_dir, "from-field", "a text")         \
+    FIELD(int, seed, 2, "a whole number")                        \
+    FIELD(long, max_epochs, 2, "a whole number of another type") \
+    FIELD(double, max_steps, 2, "a floating one")                \
+    FIELD(int, accum, 2, "")                                     \
+    FIELD(float, gradient_clip_norm, 2, "")                      \
+    FIELD(double, learning_rate, 2, "only a field: the rate has none")
+NT_EXPERIMENT(Sources, SOURCES)
+
+static nt_status build_data(const Sources *e, nt_data *data) {
+    (void)e;
+    nt_split(data, "train", .batch = 2);
+    nt_split_field(data, "train", "x", nt_array_new(NT_F32, nt_dims(24, 1)));
+    return nt_data_status(data);
+}
+
+static nt_tensor forward(const Sources_view *e, nt_model *m, nt_batch *batch) {
+    (void)e;
+    return nt_dense(m, "d", nt_field(batch, "x"), 1);
+}
+
+static nt_tensor loss(const Sources_view *e, nt_tensor outputs, nt_batch *batch) {
+    (void)e;
+    (void)batch;
+    return nt_mean(outputs);
+}
+
+NT_DEFINE(Sources, SOURCES, .build_data = build_data, .forward = forward, .loss = loss);
+
+/* ---- hooks ------------------------------------------------------------------------------------------------------ */
+
+static int calls;
+
+static int64_t hook_whole(const void *e) {
+    (void)e;
+    calls++;
+    return 3;
+}
+static double hook_real(const void *e) {
+    (void)e;
+    return 3;
+}
+static const char *hook_text(const void *e) {
+    return ((const Sources *)e)->seed == 2 ? "from-hook" : NULL;
+}
+
+static nt_experiment with_hooks(void) {
+    nt_experiment changed = *Sources_experiment();
+    changed.hooks.run_dir = hook_text;
+    changed.hooks.seed = changed.hooks.max_epochs = changed.hooks.max_steps = changed.hooks.accum = hook_whole;
+    changed.hooks.gradient_clip_norm = changed.hooks.learning_rate = hook_real;
+    return changed;
+}
+
+/* Without the fields, which another experiment has instead. */
+#define PLAIN(FIELD, DEVICE, GRAPH_CONST) FIELD(int, other, 0, "")
+NT_EXPERIMENT(Plain, PLAIN)
+static nt_tensor plain_forward(const Plain_view *e, nt_model *m, nt_batch *batch) {
+    (void)e;
+    return nt_dense(m, "d", nt_field(batch, "x"), 1);
+}
+static nt_tensor plain_loss(const Plain_view *e, nt_tensor outputs, nt_batch *batch) {
+    (void)e;
+    (void)batch;
+    return nt_mean(outputs);
+}
+static nt_status plain_data(const Plain *e, nt_data *data) {
+    (void)e;
+    return build_data(NULL, data);
+}
+NT_DEFINE(Plain, PLAIN, .build_data = plain_data, .forward = plain_forward, .loss = plain_loss);
+
+/* ---- what was found --------------------------------------------------------------------------------------------- */
+
+static nt_run_options all_options(void) {
+    return (nt_run_options){.run_dir = "from-option",
+                            .seed = {true, 4},
+                            .max_epochs = {true, 4},
+                            .max_steps = {true, 4},
+                            .accum = {true, 4},
+                            .gradient_clip_norm = {true, 4},
+                            .learning_rate = {true, 4},
+                            .quiet = true};
+}
+
+static nt_run *plan_of(const nt_experiment *experiment, const nt_run_options *options) {
+    nt_run *run;
+    if (nt__plan_new(experiment, NULL, options, &run) != NT_OK) fail_msg("%s", nt_error_message());
+    return run;
+}
+
+static void assert_found(const nt_experiment *experiment, const nt_run_options *options, const nt__settings *expected) {
+    nt_run *run = plan_of(experiment, options);
+    const nt__settings *s = &run->settings;
+    assert_string_equal(s->run_dir, expected->run_dir);
+    assert_int_equal(s->seed, expected->seed);
+    assert_int_equal(s->max_epochs, expected->max_epochs);
+    assert_int_equal(s->max_steps, expected->max_steps);
+    assert_int_equal(s->accum, expected->accum);
+    assert_true(s->gradient_clip_norm == expected->gradient_clip_norm);
+    assert_true(s->learning_rate == expected->learning_rate);
+    nt__sources from = s->from;
+    from.rule = expected->from.rule;
+    assert_memory_equal(&from, &expected->from, sizeof from);
+    nt_run_free(run);
+}
+
+static nt__settings all_from(nt__source from, const char *run_dir, int64_t number) {
+    nt__sources sources = {from, from, from, from, from, from, from, NT__FROM_DEFAULT};
+    return (nt__settings){.from = sources,
+                          .run_dir = run_dir,
+                          .seed = number,
+                          .max_epochs = number,
+                          .max_steps = number,
+                          .accum = number,
+                          .gradient_clip_norm = (double)number,
+                          .learning_rate = (double)number};
+}
+
+static void the_first_that_is_given_counts(void **state) {
+    (void)state;
+    const nt_run_options none = {.quiet = true}, all = all_options();
+    nt_experiment hooked = with_hooks(), plain_hooked = *Plain_experiment();
+    plain_hooked.hooks.seed = hook_whole;
+    nt__settings expected = all_from(NT__FROM_OPTION, "from-option", 4);
+    assert_found(&hooked, &all, &expected);
+    assert_found(Plain_experiment(), &all, &expected);
+    expected = all_from(NT__FROM_HOOK, "from-hook", 3);
+    assert_found(&hooked, &none, &expected);
+    expected = all_from(NT__FROM_FIELD, "from-field", 2);
+    expected.learning_rate = 1e-3;
+    expected.from.learning_rate = NT__FROM_DEFAULT;
+    assert_found(Sources_experiment(), &none, &expected);
+    expected = (nt__settings){.run_dir = "runs/Plain",
+                              .seed = 42,
+                              .max_epochs = 1,
+                              .max_steps = INT64_MAX,
+                              .accum = 1,
+                              .learning_rate = 1e-3};
+    assert_found(Plain_experiment(), &none, &expected);
+    expected.from.seed = NT__FROM_HOOK;
+    expected.seed = 3;
+    assert_found(&plain_hooked, &none, &expected);
+}
+
+/* A hook of run_dir may leave it to the field, and each hook is asked once. */
+static void a_hook_is_asked_once(void **state) {
+    (void)state;
+    nt_experiment hooked = with_hooks();
+    hooked.hooks.max_epochs = hooked.hooks.max_steps = hooked.hooks.accum = NULL;
+    Sources fields = Sources_defaults();
+    fields.seed = 7;
+    nt_run *run;
+    calls = 0;
+    assert_int_equal(nt__plan_new(&hooked, &fields, NULL, &run), NT_OK);
+    assert_int_equal(calls, 1);
+    assert_string_equal(run->settings.run_dir, "from-field");
+    assert_int_equal(run->settings.from.run_dir, NT__FROM_FIELD);
+    nt_run_free(run);
+}
+
+static void the_report_names_the_sources(void **state) {
+    (void)state;
+    nt_experiment hooked = with_hooks();
+    const nt_run_options options = {.seed = {true, 5}, .quiet = true};
+    nt_run *run = plan_of(&hooked, &options);
+    nt__text text = {0};
+    nt__report_add(run, &text);
+    static const char *const lines[] = {"run_dir: from-hook [hook]\n", "seed: 5 [option]\n",
+                                        "max_epochs: 3 [hook]\n",      "accum: 3 [hook]\n",
+                                        "learning_rate: 3 [hook]\n",   "gradient clip: norm 3 [hook]\n"};
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
+        if (!strstr(text.data, lines[i])) fail_msg("no '%s' in\n%s", lines[i], text.data);
+    nt__text_free(&text);
+    nt_run_free(run);
+}
+
+/* ---- bad values ------------------------------------------------------------------------------------------------- */
+
+static int64_t below_0(const void *e) {
+    (void)e;
+    return -1;
+}
+static double not_a_number(const void *e) {
+    (void)e;
+    return NAN;
+}
+
+static void refuse(const nt_experiment *experiment, const Sources *fields, const nt_run_options *options,
+                   const char *message) {
+    nt_run *run;
+    assert_int_equal(nt__plan_new(experiment, fields, options, &run), NT_INVALID);
+    if (!strstr(nt_error_message(), message)) fail_msg("%s", nt_error_message());
+}
+
+static void a_bad_value_says_where_it_is_from(void **state) {
+    (void)state;
+    nt_experiment hooked = *Sources_experiment();
+    Sources fields = Sources_defaults();
+    hooked.hooks.seed = below_0;
+    refuse(&hooked, NULL, NULL, "seed is -1 (from the seed hook); give 0 or more");
+    hooked = *Sources_experiment();
+    hooked.hooks.accum = below_0;
+    refuse(&hooked, NULL, NULL, "accum is -1 (from the accum hook); a step has at least 1 micro-batch");
+    hooked = *Sources_experiment();
+    hooked.hooks.learning_rate = not_a_number;
+    refuse(&hooked, NULL, NULL, "learning_rate is nan (from the learning_rate hook)");
+    refuse(&hooked, NULL, &(nt_run_options){.learning_rate = {true, -1}},
+           "learning_rate is -1 (from the option learning_rate)");
+    fields.max_epochs = -4;
+    refuse(Sources_experiment(), &fields, NULL, "max_epochs is -4 (from the field max_epochs); give 0 or more");
+    fields = Sources_defaults();
+    fields.max_steps = 1.5;
+    refuse(Sources_experiment(), &fields, NULL, "field max_steps is 1.5; it must be a whole number below 2^53");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_first_that_is_given_counts),
+        cmocka_unit_test(a_hook_is_asked_once),
+        cmocka_unit_test(the_report_names_the_sources),
+        cmocka_unit_test(a_bad_value_says_where_it_is_from),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
