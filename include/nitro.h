@@ -7,6 +7,7 @@
 #include "nitro/tensor.h"
 #include "nitro/ops.h"
 #include "nitro/gradient.h"
+#include "nitro/control.h"
 #include "nitro/check.h"
 #include "nitro/random.h"
 #include "nitro/nn.h"

@@ -1,72 +1,135 @@
 /* Reverse-mode differentiation: walks the trace backwards and applies each operation's gradient rule.
  * Reference: Griewank and Walther, Evaluating Derivatives, chapter 3 (the incremental reverse mode).
  */
-#include "graph/node.h"
+#include "graph/region.h"
 #include "nitro/gradient.h"
 
+/* Arrays have an entry for each node from the first to the last. */
 typedef struct sweep {
-    nt__graph *graph;
-    size_t count;          /* nodes that existed before the sweep */
-    bool *depends;         /* does the node depend on an input of interest? */
-    nt_tensor *cotangents; /* id 0: nothing has arrived yet */
+    const nt__node *first, *last;
+    size_t count;
+    bool *depends;                  /* does the node depend on an input of interest? */
+    nt_tensor *cotangents;          /* zero: nothing has arrived yet */
+    nt_tensor **several;            /* of nodes with several results, one for each; NULL: nothing has arrived yet */
+    nt_tensor *operands, *products; /* of the node that is visited */
+    bool *wanted;
 } sweep;
 
 /* What the user called is not known here. */
 static const nt_site nowhere = {0};
 
-static bool has_cotangent(nt_tensor x) {
+bool nt__has_cotangent(nt_tensor x) {
     return x.trace != NULL;
 }
 
-static bool is_floating(const sweep *s, size_t id) {
-    return nt_dtype_is_float(s->graph->nodes[id]->type.dtype);
+/* Counted from the first; `count` for nodes that do not take part. */
+static size_t place_of(const sweep *s, const nt__node *node) {
+    bool inside =
+        node->region == s->first->region && node->position >= s->first->position && node->position <= s->last->position;
+    return inside ? node->position - s->first->position : s->count;
 }
 
-/* Only floating values carry a cotangent. */
-static void mark_dependents(sweep *s, const nt_tensor *inputs, size_t count) {
-    for (size_t i = 0; i < count; i++) s->depends[inputs[i].id] = is_floating(s, inputs[i].id);
-    for (size_t id = 1; id < s->count; id++) {
-        const nt__node *node = s->graph->nodes[id];
-        if (!is_floating(s, id)) continue;
-        for (int i = 0; i < node->operand_count && !s->depends[id]; i++)
-            s->depends[id] = s->depends[node->operands[i]->id];
+static bool depends(const sweep *s, const nt__node *node) {
+    size_t place = place_of(s, node);
+    return place < s->count && s->depends[place];
+}
+
+/* Only floating values carry a cotangent, and what has them among its results. */
+static bool can_depend(const nt__node *node) {
+    return node->control || nt_dtype_is_float(node->type.dtype);
+}
+
+static void mark_dependents(sweep *s, nt__node *const *inputs, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        size_t place = place_of(s, inputs[i]);
+        if (place < s->count) s->depends[place] = can_depend(inputs[i]);
+    }
+    for (const nt__node *node = s->first; node; node = node == s->last ? NULL : node->next) {
+        bool *own = &s->depends[node->position - s->first->position];
+        for (int i = 0; can_depend(node) && i < node->operand_count && !*own; i++) *own = depends(s, node->operands[i]);
     }
 }
 
-static void arrive(sweep *s, const nt__node *at, nt_tensor cotangent, nt_site site) {
-    nt_tensor *sum = &s->cotangents[at->id];
-    *sum = has_cotangent(*sum) ? nt_add_at(*sum, cotangent, site) : cotangent;
+static void add_to(nt_tensor *sum, nt_tensor cotangent, nt_site site) {
+    *sum = nt__has_cotangent(*sum) ? nt_add_at(*sum, cotangent, site) : cotangent;
 }
 
-static void visit(sweep *s, const nt__node *node) {
-    nt_tensor operands[NT__MAX_OPERANDS], cotangents[NT__MAX_OPERANDS] = {{0}};
-    bool wanted[NT__MAX_OPERANDS], any = false;
+static void arrive(const sweep *s, const nt__node *at, nt_tensor cotangent, nt_site site) {
+    size_t place = place_of(s, at);
+    if (place < s->count) add_to(&s->cotangents[place], cotangent, site);
+}
+
+/* The cotangent of one of several results goes to the operation that has them. */
+static void hand_on(const sweep *s, const nt__node *result) {
+    const nt__node *owner = result->operands[0];
+    size_t place = place_of(s, owner);
+    if (place == s->count) return;
+    nt_tensor **list = &s->several[place];
+    if (!*list) *list = nt__trace_alloc(result->site, "gradient", owner->control->results.count, sizeof **list);
+    if (*list) add_to(&(*list)[result->attributes.index], s->cotangents[place_of(s, result)], result->site);
+}
+
+static void visit(const sweep *s, const nt__node *node) {
+    size_t place = place_of(s, node);
+    bool any = false;
     for (int i = 0; i < node->operand_count; i++) {
-        operands[i] = nt__tensor_of(node->operands[i]);
-        wanted[i] = s->depends[node->operands[i]->id];
-        any = any || wanted[i];
+        s->operands[i] = nt__tensor_of(node->operands[i]);
+        s->products[i] = (nt_tensor){0};
+        s->wanted[i] = nt_dtype_is_float(node->operands[i]->type.dtype) && depends(s, node->operands[i]);
+        any = any || s->wanted[i];
     }
     if (!any) return;
-    nt__backward backward = {node, nt__tensor_of(node), operands, s->cotangents[node->id], wanted, node->site};
-    nt__operations[node->op].gradient(&backward, cotangents);
+    nt__backward backward = {.node = node,
+                             .value = nt__tensor_of(node),
+                             .operands = s->operands,
+                             .cotangent = s->cotangents[place],
+                             .cotangents = s->several[place],
+                             .wanted = s->wanted,
+                             .site = node->site};
+    nt__operations[node->op].gradient(&backward, s->products);
     for (int i = 0; i < node->operand_count; i++)
-        if (wanted[i] && has_cotangent(cotangents[i])) arrive(s, node->operands[i], cotangents[i], node->site);
+        if (s->wanted[i] && nt__has_cotangent(s->products[i])) arrive(s, node->operands[i], s->products[i], node->site);
 }
 
-/* Applies the rules from y back to the first node, then collects what arrived at the inputs. */
-static void run(sweep *s, nt_tensor y, nt_tensor cotangent, const nt_tensor *inputs, size_t count, nt_tensor *out,
-                bool *reached) {
-    mark_dependents(s, inputs, count);
-    s->cotangents[y.id] = cotangent;
-    for (size_t id = y.id; id > 0; id--)
-        if (s->depends[id] && has_cotangent(s->cotangents[id])) visit(s, s->graph->nodes[id]);
-    for (size_t i = 0; i < count; i++) {
-        const nt__node *node = s->graph->nodes[inputs[i].id];
-        nt_tensor sum = s->cotangents[node->id];
-        bool found = has_cotangent(sum);
-        out[i] = found ? sum : nt__filled("gradient", node->type, 0, s->graph->nodes[y.id]->site);
-        if (reached) reached[i] = found;
+static void visit_all(const sweep *s) {
+    for (const nt__node *node = s->last; node; node = node == s->first ? NULL : node->previous) {
+        size_t place = place_of(s, node);
+        if (!s->depends[place]) continue;
+        bool arrived = node->control ? s->several[place] != NULL : nt__has_cotangent(s->cotangents[place]);
+        if (arrived && node->op == NT__OP_result)
+            hand_on(s, node);
+        else if (arrived)
+            visit(s, node);
     }
+}
+
+static bool begin_sweep(sweep *s) {
+    size_t most = 0;
+    for (const nt__node *node = s->first; node; node = node == s->last ? NULL : node->next)
+        if ((size_t)node->operand_count > most) most = (size_t)node->operand_count;
+    s->count = s->last->position - s->first->position + 1;
+    s->depends = nt__trace_alloc(nowhere, "gradient", s->count, sizeof *s->depends);
+    s->cotangents = nt__trace_alloc(nowhere, "gradient", s->count, sizeof *s->cotangents);
+    s->several = nt__trace_alloc(nowhere, "gradient", s->count, sizeof *s->several);
+    s->operands = nt__trace_alloc(nowhere, "gradient", most, sizeof *s->operands);
+    s->products = nt__trace_alloc(nowhere, "gradient", most, sizeof *s->products);
+    s->wanted = nt__trace_alloc(nowhere, "gradient", most, sizeof *s->wanted);
+    return s->depends && s->cotangents && s->several && s->operands && s->products && s->wanted;
+}
+
+bool nt__sweep(const nt__node *first, const nt__node *last, const nt__seed *seeds, size_t seed_count,
+               nt__node *const *inputs, size_t count, nt_tensor *out) {
+    sweep s = {.first = first, .last = last};
+    for (size_t i = 0; i < count; i++) out[i] = (nt_tensor){0};
+    if (!begin_sweep(&s)) return false;
+    mark_dependents(&s, inputs, count);
+    for (size_t i = 0; i < seed_count; i++) arrive(&s, seeds[i].node, seeds[i].cotangent, seeds[i].node->site);
+    visit_all(&s);
+    for (size_t i = 0; i < count; i++) {
+        size_t place = place_of(&s, inputs[i]);
+        if (place < s.count) out[i] = s.cotangents[place];
+    }
+    return nt__trace_right();
 }
 
 static bool cotangent_fits(nt_tensor y, nt_tensor cotangent) {
@@ -79,19 +142,37 @@ static bool cotangent_fits(nt_tensor y, nt_tensor cotangent) {
     return false;
 }
 
+/* What stands for the inputs where y is computed; NULL for one that y cannot depend on. */
+static nt__node **inputs_at(const nt__node *y, const nt_tensor *inputs, size_t count) {
+    nt__node **found = nt__trace_alloc(nowhere, "gradient", count, sizeof(nt__node *));
+    for (size_t i = 0; found && i < count; i++) {
+        nt__node *node = nt__node_of(inputs[i], nowhere, "gradient");
+        const nt__region *region = y->region;
+        while (node && region && region != node->region) region = region->outer;
+        found[i] = region && node ? nt__region_image(y->region, node) : node;
+        if (!found[i]) return NULL;
+    }
+    return found;
+}
+
 void nt__vjp(nt_tensor y, nt_tensor cotangent, const nt_tensor *with_respect_to, size_t count, nt_tensor *out,
              bool *reached) {
     bool right = cotangent_fits(y, cotangent);
     for (size_t i = 0; i < count; i++) {
-        right = right && nt__node_of(with_respect_to[i], nowhere, "gradient");
         out[i] = nt__failed();
         if (reached) reached[i] = false;
     }
     if (!right) return;
-    sweep s = {.graph = nt__trace_current(), .count = nt__trace_current()->node_count};
-    s.depends = nt__trace_alloc(nowhere, "gradient", s.count, sizeof *s.depends);
-    s.cotangents = nt__trace_alloc(nowhere, "gradient", s.count, sizeof *s.cotangents);
-    if (s.depends && s.cotangents) run(&s, y, cotangent, with_respect_to, count, out, reached);
+    const nt__node *last = nt__node_of(y, nowhere, "gradient");
+    nt__node **inputs = inputs_at(last, with_respect_to, count);
+    nt_tensor *sums = nt__trace_alloc(nowhere, "gradient", count, sizeof *sums);
+    const nt__seed seed = {last, cotangent};
+    if (!inputs || !sums || !nt__sweep(last->region->first, last, &seed, 1, inputs, count, sums)) return;
+    for (size_t i = 0; i < count; i++) {
+        bool found = nt__has_cotangent(sums[i]);
+        out[i] = found ? sums[i] : nt__filled("gradient", inputs[i]->type, 0, last->site);
+        if (reached) reached[i] = found;
+    }
 }
 
 /* A tensor of one where the loss is right for a gradient. */

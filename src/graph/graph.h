@@ -56,6 +56,11 @@ void nt__claim_range(nt_tensor x, int64_t low, int64_t limit, nt_site site);
 /* The claims of a trace. */
 const nt__claim *nt__claims(const nt__graph *graph, size_t *count);
 
+/* The loops around what is traced now: how many, and the iteration of one, an i32 scalar; loop 0 is the outermost. What
+ * must differ between iterations (the key of a random draw) depends on all of them. */
+size_t nt__trace_loops(void);
+nt_tensor nt__trace_iteration(size_t loop);
+
 /* A scalar that its maker wants known as a quotient: a loss that is a sum over a count. A trace keeps the newest. */
 typedef struct nt__quotient {
     nt_tensor value, sum, count; /* no value: there is none */

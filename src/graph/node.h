@@ -8,6 +8,8 @@
 #include "graph/graph.h"
 
 typedef struct nt__node nt__node;
+typedef struct nt__region nt__region;
+typedef struct nt__control nt__control;
 
 /* What a gradient rule gets: the node as tensors, the cotangent of its value, and the place of the user's call. */
 typedef struct nt__backward {
@@ -15,7 +17,8 @@ typedef struct nt__backward {
     nt_tensor value;
     const nt_tensor *operands;
     nt_tensor cotangent;
-    const bool *wanted; /* one for each operand: does its cotangent matter? */
+    const nt_tensor *cotangents; /* of an operation with several results, one for each; zero: nothing has arrived */
+    const bool *wanted;          /* one for each operand: does its cotangent matter? */
     nt_site site;
 } nt__backward;
 
@@ -109,7 +112,15 @@ typedef struct nt__backward {
     ROW(window_sum, "reduce_window", window, window_sum, window, "")                        \
     ROW(window_max, "reduce_window", window, window_max, window, "")                        \
     ROW(window_pick, "select_and_scatter", same, window_pick, window_pick, "")              \
-    ROW(first_max, NULL, same, first_max, nothing, "")
+    ROW(first_max, NULL, same, first_max, nothing, "")                                      \
+    ROW(region_parameter, NULL, given, zero, nothing, "")                                   \
+    ROW(result, NULL, given, zero, nothing, "")                                             \
+    ROW(scan, "while", given, scan, nothing, "")                                            \
+    ROW(while, "while", given, while, nothing, "")                                          \
+    ROW(cond, "if", given, cond, nothing, "")                                               \
+    ROW(checkpoint, NULL, given, checkpoint, nothing, "")                                   \
+    ROW(custom_gradient, NULL, given, custom_gradient, nothing, "")                         \
+    ROW(barrier, "optimization_barrier", given, barrier, nothing, "")
 
 #define NT__ROW(id, ...) NT__OP_##id,
 typedef enum nt__op { NT__OPERATIONS(NT__ROW) NT__OP_COUNT } nt__op;
@@ -143,13 +154,13 @@ enum nt__channel { NT__SAMPLE = -1, NT__CHANNEL = -2 };
 typedef struct nt__attributes {
     nt_shape lists[4]; /* as the row's `lists` names them; dot: batch a, b, contracting a, b */
     int choice;        /* compare: nt__comparison. Reductions, scatter: nt__reducer. iota, concatenate: the axis. sort:
-                          nt_order */
+                          nt_order. region_parameter: nt__parameter_kind */
     const void *elements; /* constant: row-major; the node has a copy */
     bool splat;           /* constant: one element fills the shape */
     int result,
         results;      /* sort: which result of its line the node is, and of how many; their types are the operands' */
     const char *name; /* input */
-    int role, index;  /* input */
+    int role, index;  /* input. region_parameter, result: which one (region.h) */
     const nt__window *window; /* conv, window_sum, window_max, window_pick; lives as long as the trace */
     bool alone;               /* a node of its own, also where there is an equal one */
 } nt__attributes;
@@ -174,9 +185,34 @@ struct nt__node {
     uint32_t id; /* position in the order of making; operands come first */
     nt__type type;
     int operand_count;
-    nt__node *operands[NT__MAX_OPERANDS];
+    nt__node **operands; /* all of the node's region */
     nt__attributes attributes;
     nt_site site;
+    nt__region *region; /* in which it is computed */
+    nt__node *previous, *next;
+    uint32_t position;        /* among the nodes of its region, in the order of making */
+    bool invariant;           /* the same in each iteration of the loop whose body it is in */
+    nt__control *control;     /* of an operation with several results or with regions; NULL */
+    struct nt__image *images; /* what stands for it in other regions (region.c) */
+    nt__node *kept;           /* the result that hands it out of its region; NULL */
+};
+
+/* Nodes in the arena of the trace. */
+typedef struct nt__nodes {
+    nt__node **items;
+    size_t count, capacity;
+} nt__nodes;
+
+/* A scope of nodes: the program itself, or a body that an operation runs (region.h). */
+struct nt__region {
+    nt__region *outer;         /* NULL: the program itself */
+    nt__control *control;      /* of the operation that runs it */
+    const nt__region *forward; /* whose values it may use: its gradient is computed here; NULL */
+    nt__node *first, *last;
+    uint32_t count;
+    nt__nodes parameters, results;
+    nt__node *index;        /* of a loop: the parameter that is the iteration */
+    uint32_t scope_outside; /* in which equal nodes are one */
 };
 
 /* What has become constants of a trace. Elements count once for each line that brings them in. */
@@ -194,8 +230,9 @@ void nt__captured_free(nt__captured *captured);
 
 struct nt__graph {
     nt__arena arena;
-    nt__node **nodes; /* nodes[0] is unused: id 0 is the failed tensor */
+    nt__node **nodes; /* of all regions; nodes[0] is unused: id 0 is the failed tensor */
     size_t node_count, node_capacity;
+    nt__region program, *region;       /* the outermost region, and the one of nodes made now */
     nt__map shared;                    /* ids of the nodes by nt__node_hash */
     uint32_t scope, scope_count;       /* scope: of nodes made now; 0 is the program's own */
     const struct nt_trace_mark *trace; /* differs between all traces of the process */
@@ -211,6 +248,8 @@ struct nt__graph {
 /* ---- checks: false (NULL) after keeping an error; `what` names the operation in its message --------------------- */
 
 bool nt__trace_under_way(nt_site site, const char *what);
+/* Whether the current trace has no error yet. */
+bool nt__trace_right(void);
 /* The node of a tensor of the current trace. C numbers have none. */
 nt__node *nt__node_of(nt_tensor x, nt_site site, const char *what);
 /* Known element type, right shape, bytes that can be counted. */
@@ -237,6 +276,8 @@ bool nt__take_constant(const nt_array *array, const char *expression, nt_site si
 /* Zeroed memory that lives as long as the trace; NULL after keeping an error. */
 void *nt__trace_alloc(nt_site site, const char *what, size_t count, size_t size);
 nt_tensor nt__tensor_of(const nt__node *node);
+/* A copy of the node and of its list of operands, at the end of a region. NULL after keeping an error. */
+nt__node *nt__add_node(nt__region *region, const nt__node *node);
 bool nt__is_number(nt_tensor x);
 /* A constant of `type` whose every element is `value`. */
 nt_tensor nt__filled(const char *what, nt__type type, double value, nt_site site);

@@ -2,7 +2,7 @@
  * differ. */
 #include <string.h>
 
-#include "graph/node.h"
+#include "graph/printer.h"
 
 /* ---- types and numbers ------------------------------------------------------------------------------------------ */
 
@@ -100,17 +100,24 @@ void nt__print_lists(const nt__node *node, nt__text *text) {
     nt__text_put(text, "}>", 2);
 }
 
-void nt__print_constant(const nt__node *node, nt__text *text) {
+static void print_elements(nt__type type, const char *elements, bool splat, nt__text *text) {
     nt__text_put(text, " <{value = dense<", 17);
-    const char *at = node->attributes.elements;
-    bool empty = nt_shape_elements(node->type.shape) == 0;
-    if (!empty && node->attributes.splat)
-        print_element(node->type.dtype, at, text);
+    bool empty = nt_shape_elements(type.shape) == 0;
+    if (!empty && splat)
+        print_element(type.dtype, elements, text);
     else if (!empty)
-        print_nested(node->type, &at, 0, text);
+        print_nested(type, &elements, 0, text);
     nt__text_put(text, "> : ", 4);
-    nt__type_print(node->type, text);
+    nt__type_print(type, text);
     nt__text_put(text, "}>", 2);
+}
+
+void nt__print_constant(const nt__node *node, nt__text *text) {
+    print_elements(node->type, node->attributes.elements, node->attributes.splat, text);
+}
+
+void nt__print_filled(nt__type type, const void *element, nt__text *text) {
+    print_elements(type, element, true, text);
 }
 
 void nt__print_iota(const nt__node *node, nt__text *text) {
@@ -266,21 +273,6 @@ void nt__list_print(const char *name, nt_shape list, nt__text *text) {
     print_array(list, text);
 }
 
-/* ---- the printer ------------------------------------------------------------------------------------------------ */
-
-typedef struct printer {
-    nt__graph *graph;
-    const nt__result *results;
-    size_t result_count;
-    bool *needed;
-    uint32_t *number;        /* of the argument or value that stands for a node */
-    uint32_t *taken_by;      /* one more than the result that takes an argument's memory */
-    nt__text words;          /* of the present node */
-    nt_site site, kept_site; /* its place, and the copy of that */
-    nt__printed *out;
-    size_t line_capacity;
-} printer;
-
 /* ---- what may be printed ---------------------------------------------------------------------------------------- */
 
 static bool refuse_donation(const nt__result *result, const nt__node *value, const nt__node *input, const char *why) {
@@ -291,7 +283,7 @@ static bool refuse_donation(const nt__result *result, const nt__node *value, con
 }
 
 /* The engine would refuse these with a message that names none of the parts. Notes who takes the memory. */
-static bool donation_is_right(printer *p, size_t index) {
+static bool donation_is_right(nt__printer *p, size_t index) {
     const nt__result *result = &p->results[index];
     const nt__node *value = nt__node_of(result->value, (nt_site){0}, result->name);
     const nt__node *input = nt__node_of(result->takes, (nt_site){0}, result->name);
@@ -306,7 +298,7 @@ static bool donation_is_right(printer *p, size_t index) {
     return true;
 }
 
-static bool results_are_right(printer *p) {
+static bool results_are_right(nt__printer *p) {
     bool right = true;
     for (size_t i = 0; i < p->result_count; i++)
         right = right && nt__node_of(p->results[i].value, (nt_site){0}, p->results[i].name) &&
@@ -314,36 +306,37 @@ static bool results_are_right(printer *p) {
     return right;
 }
 
-/* ---- which nodes, and their names ------------------------------------------------------------------------------- */
+/* ---- names ------------------------------------------------------------------------------------------------------ */
 
-static void mark_needed(printer *p) {
-    for (size_t i = 0; i < p->result_count; i++) {
-        p->needed[p->results[i].value.id] = true;
-        if (p->results[i].takes.trace) p->needed[p->results[i].takes.id] = true;
+/* Another node that has the value of this one; NULL when the node has a name of its own. Operations without a line hand
+ * on an operand; the results of a body that is printed in its place, and what a body uses of outside, are those. */
+static const nt__node *same_value(const nt__node *node) {
+    int index = node->attributes.index;
+    switch (node->op) {
+    case NT__OP_input: return NULL;
+    case NT__OP_region_parameter:
+        return node->attributes.choice == NT__VALUE ? node->region->control->operands.items[index] : NULL;
+    case NT__OP_result: {
+        const nt__control *control = node->operands[0]->control;
+        return nt__is_inline(control) ? control->regions[0]->results.items[index] : NULL;
     }
-    for (size_t id = p->graph->node_count; id-- > 1;) {
-        const nt__node *node = p->graph->nodes[id];
-        for (int i = 0; p->needed[id] && i < node->operand_count; i++) p->needed[node->operands[i]->id] = true;
+    default: return nt__operations[node->op].text ? NULL : node->operands[0];
     }
 }
 
-/* The node whose line makes the value: operations without a line hand their operand on. */
-static const nt__node *source_of(const nt__node *node) {
-    while (!nt__operations[node->op].text && node->op != NT__OP_input) node = node->operands[0];
-    return node;
-}
-
-static void name_value(const printer *p, const nt__node *node, nt__text *text) {
-    node = source_of(node);
+void nt__print_name(const nt__printer *p, const nt__node *node, nt__text *text) {
+    for (const nt__node *same = same_value(node); same; same = same_value(node)) node = same;
+    bool one_of_several = node->op == NT__OP_result;
     nt__text_say(text, node->op == NT__OP_input ? "%arg" : "%");
-    nt__text_integer(text, p->number[node->id]);
+    nt__text_integer(text, p->number[one_of_several ? node->operands[0]->id : node->id]);
+    if (one_of_several) nt__text_add(text, "#%u", p->number[node->id]);
     if (node->attributes.results > 1) nt__text_add(text, "#%d", node->attributes.result);
 }
 
 /* ---- the record of the lines ------------------------------------------------------------------------------------ */
 
 /* Neighbours mostly share their file and function, so that one copy serves many lines. */
-static bool copy_site(printer *p, nt_site site) {
+static bool copy_site(nt__printer *p, nt_site site) {
     nt__arena *arena = &p->out->arena;
     nt_site *kept = &p->kept_site;
     if (!kept->file || site.file != p->site.file) kept->file = nt__arena_strdup(arena, site.file ? site.file : "");
@@ -354,8 +347,8 @@ static bool copy_site(printer *p, nt_site site) {
     return kept->file && kept->function;
 }
 
-/* One record for each line of the node's words; a region has several. */
-static bool keep_lines(printer *p, nt_site site) {
+/* One record for each line of the words; the body of a reduction has several. */
+bool nt__keep_lines(nt__printer *p, nt_site site) {
     nt__printed *out = p->out;
     char *words = p->words.failed ? NULL : nt__arena_strdup(&out->arena, p->words.data);
     if (!words || !copy_site(p, site)) return false;
@@ -371,7 +364,7 @@ static bool keep_lines(printer *p, nt_site site) {
 
 /* ---- the parts of the text -------------------------------------------------------------------------------------- */
 
-static bool print_argument(printer *p, const nt__node *node, size_t *capacity) {
+static bool print_argument(nt__printer *p, const nt__node *node, size_t *capacity) {
     nt__printed *out = p->out;
     nt__text *text = &out->text;
     int taken = (int)p->taken_by[node->id] - 1;
@@ -386,7 +379,7 @@ static bool print_argument(printer *p, const nt__node *node, size_t *capacity) {
     return true;
 }
 
-static bool print_arguments(printer *p) {
+static bool print_arguments(nt__printer *p) {
     size_t capacity = 0;
     for (size_t id = 1; id < p->graph->node_count; id++) {
         const nt__node *node = p->graph->nodes[id];
@@ -395,7 +388,7 @@ static bool print_arguments(printer *p) {
     return true;
 }
 
-static void print_result_types(const printer *p, nt__text *text) {
+static void print_result_types(const nt__printer *p, nt__text *text) {
     for (size_t i = 0; i < p->result_count; i++) {
         if (i) nt__text_put(text, ", ", 2);
         nt__type_print(p->graph->nodes[p->results[i].value.id]->type, text);
@@ -420,7 +413,11 @@ static void print_types(const nt__node *node, nt__text *text) {
     nt__text_put(text, ")", 1);
 }
 
-static bool print_node(printer *p, const nt__node *node) {
+void nt__print_indent(const nt__printer *p) {
+    for (int i = 0; i < p->depth; i++) nt__text_put(&p->out->text, "  ", 2);
+}
+
+static bool print_node(nt__printer *p, const nt__node *node) {
     const nt__operation *operation = &nt__operations[node->op];
     nt__text *text = &p->out->text, *words = &p->words;
     words->length = 0;
@@ -428,8 +425,9 @@ static bool print_node(printer *p, const nt__node *node) {
     size_t after_name = words->length;
     operation->print(node, words);
     print_types(node, words);
-    if (!keep_lines(p, node->site)) return false;
-    nt__text_put(text, "    %", 5);
+    if (!nt__keep_lines(p, node->site)) return false;
+    nt__print_indent(p);
+    nt__text_put(text, "%", 1);
     nt__text_integer(text, p->number[node->id]);
     if (node->attributes.results > 1) nt__text_add(text, ":%d", node->attributes.results);
     nt__text_say(text, strchr(operation->text, '.') ? " = \"" : " = \"stablehlo.");
@@ -437,7 +435,7 @@ static bool print_node(printer *p, const nt__node *node) {
     nt__text_put(text, "\"(", 2);
     for (int i = 0; i < node->operand_count; i++) {
         if (i) nt__text_put(text, ", ", 2);
-        name_value(p, node->operands[i], text);
+        nt__print_name(p, node->operands[i], text);
     }
     nt__text_put(text, ")", 1);
     nt__text_put(text, words->data + after_name, words->length - after_name);
@@ -445,37 +443,39 @@ static bool print_node(printer *p, const nt__node *node) {
     return true;
 }
 
-static bool print_body(printer *p) {
-    uint32_t next = 0;
-    for (size_t id = 1; id < p->graph->node_count; id++) {
-        const nt__node *node = p->graph->nodes[id];
-        if (!p->needed[id] || !nt__operations[node->op].text) continue;
-        p->number[id] = next++;
-        if (!print_node(p, node)) return false;
+bool nt__print_nodes(nt__printer *p, const nt__region *region) {
+    for (const nt__node *node = region->first; node; node = node->next) {
+        if (!p->needed[node->id] || node->op == NT__OP_result) continue;
+        if (node->control) {
+            if (!nt__print_control(p, node->control)) return false;
+        } else if (nt__operations[node->op].text) {
+            p->number[node->id] = p->next++;
+            if (!print_node(p, node)) return false;
+        }
     }
     return true;
 }
 
-static void print_return(const printer *p, nt__text *text) {
+static void print_return(const nt__printer *p, nt__text *text) {
     nt__text_add(text, "    return");
     for (size_t i = 0; i < p->result_count; i++) {
         nt__text_add(text, i ? ", " : " ");
-        name_value(p, p->graph->nodes[p->results[i].value.id], text);
+        nt__print_name(p, p->graph->nodes[p->results[i].value.id], text);
     }
     if (p->result_count) nt__text_add(text, " : ");
     print_result_types(p, text);
 }
 
-static bool print_module(printer *p, const char *module) {
+static bool print_module(nt__printer *p, const char *module) {
     nt__text *text = &p->out->text;
     nt__text_add(text, "module @%s {\n  func.func public @main(", module);
-    mark_needed(p);
-    if (!print_arguments(p)) return false;
+    if (!nt__mark_needed(p) || !print_arguments(p)) return false;
     nt__text_add(text, ") -> (");
     print_result_types(p, text);
     nt__text_add(text, ") {\n");
     p->out->first_line = 3;
-    if (!print_body(p)) return false;
+    p->depth = 2;
+    if (!nt__print_nodes(p, &p->graph->program)) return false;
     print_return(p, text);
     nt__text_add(text, "\n  }\n}\n");
     return !text->failed;
@@ -483,7 +483,7 @@ static bool print_module(printer *p, const char *module) {
 
 nt_status nt__print(const char *module, const nt__result *results, size_t count, nt__printed *out) {
     *out = (nt__printed){0};
-    printer p = {.graph = nt__trace_current(), .results = results, .result_count = count, .out = out};
+    nt__printer p = {.graph = nt__trace_current(), .results = results, .result_count = count, .out = out};
     if (!p.graph) return nt__fail(NT_INVALID, "printing '%s': no trace is under way", module);
     if (p.graph->status != NT_OK) return nt__trace_status(p.graph);
     p.needed = nt__alloc(p.graph->node_count, sizeof *p.needed);
@@ -495,6 +495,7 @@ nt_status nt__print(const char *module, const nt__result *results, size_t count,
     nt__free(p.number);
     nt__free(p.taken_by);
     nt__text_free(&p.words);
+    nt__text_free(&p.line);
     if (printed) return NT_OK;
     nt__printed_free(out);
     if (room && !right) return nt__trace_status(p.graph);

@@ -2,7 +2,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#include "graph/node.h"
+#include "graph/region.h"
 
 static _Thread_local nt__graph *current;
 
@@ -13,6 +13,7 @@ nt__graph *nt__trace_begin(void) {
     /* NULL and NT_NUMBER_MARK are no marks of traces: a tensor never set, and a C number. */
     graph->trace = (const struct nt_trace_mark *)(atomic_fetch_add(&traces, 1) % (UINTPTR_MAX - 1) + 1);
     graph->outer = current;
+    graph->region = &graph->program;
     if (!NT__GROW(graph->nodes, graph->node_count, graph->node_capacity)) {
         nt__free(graph);
         return NULL;
@@ -87,6 +88,10 @@ bool nt__trace_under_way(nt_site site, const char *what) {
     return false;
 }
 
+bool nt__trace_right(void) {
+    return current && current->status == NT_OK;
+}
+
 void *nt__trace_alloc(nt_site site, const char *what, size_t count, size_t size) {
     if (!nt__trace_under_way(site, what) || current->status != NT_OK) return NULL;
     void *memory = nt__arena_alloc(&current->arena, count, size);
@@ -110,7 +115,10 @@ nt__node *nt__node_of(nt_tensor x, nt_site site, const char *what) {
         nt__trace_fail(site, what, "the number %g stands where a tensor is needed; nt_full makes one", x.number);
         return NULL;
     }
-    if (x.trace == current->trace && x.id < current->node_count && x.id > 0) return current->nodes[x.id];
+    if (x.trace == current->trace && x.id < current->node_count && x.id > 0) {
+        nt__node *node = current->nodes[x.id];
+        return nt__region_sees(current->region, node, site, what) ? node : NULL;
+    }
     if (!x.trace)
         nt__trace_fail(site, what, "the tensor was never set: it is zero bytes, not the result of an operation");
     else if (x.trace != current->trace)
@@ -151,21 +159,53 @@ nt_tensor nt__tensor_of(const nt__node *node) {
     return (nt_tensor){current->trace, node->id, 0};
 }
 
-/* Copies the node and its elements into the trace. */
-static nt_tensor add_node(const nt__node *node) {
-    nt__node *kept = nt__arena_alloc(&current->arena, 1, sizeof *kept);
-    if (!kept || !NT__GROW(current->nodes, current->node_count, current->node_capacity))
-        return nt__trace_out_of_memory();
-    *kept = *node;
-    if (node->attributes.elements) {
-        size_t bytes = nt__element_bytes(node);
-        void *elements = nt__arena_alloc(&current->arena, 1, bytes);
-        if (!elements) return nt__trace_out_of_memory();
-        kept->attributes.elements = memcpy(elements, node->attributes.elements, bytes);
+static bool same_in_each_iteration(const nt__node *node) {
+    bool same = node->invariant || (node->op != NT__OP_region_parameter && !node->control);
+    for (int i = 0; i < node->operand_count; i++) same = same && node->operands[i]->invariant;
+    return same;
+}
+
+static void append(nt__region *region, nt__node *node) {
+    node->region = region;
+    node->position = region->count++;
+    node->previous = region->last;
+    *(region->last ? &region->last->next : &region->first) = node;
+    region->last = node;
+}
+
+static bool copy_elements(nt__node *node) {
+    if (!node->attributes.elements) return true;
+    size_t bytes = nt__element_bytes(node);
+    void *elements = nt__arena_alloc(&current->arena, 1, bytes);
+    if (!elements) {
+        nt__trace_out_of_memory();
+        return false;
     }
+    node->attributes.elements = memcpy(elements, node->attributes.elements, bytes);
+    return true;
+}
+
+nt__node *nt__add_node(nt__region *region, const nt__node *node) {
+    nt__node *kept = nt__arena_alloc(&current->arena, 1, sizeof *kept);
+    size_t count = (size_t)node->operand_count;
+    nt__node **operands = nt__arena_alloc(&current->arena, count, sizeof(nt__node *));
+    if (!kept || !operands || !NT__GROW(current->nodes, current->node_count, current->node_capacity)) {
+        nt__trace_out_of_memory();
+        return NULL;
+    }
+    *kept = *node;
+    if (!copy_elements(kept)) return NULL;
+    kept->operands = operands;
+    for (size_t i = 0; i < count; i++) operands[i] = node->operands[i];
+    kept->invariant = same_in_each_iteration(node);
+    append(region, kept);
     kept->id = (uint32_t)current->node_count;
-    current->nodes[current->node_count++] = kept;
-    return nt__tensor_of(kept);
+    return current->nodes[current->node_count++] = kept;
+}
+
+static nt_tensor keep_node(const nt__node *node) {
+    const nt__node *kept = nt__add_node(current->region, node);
+    return kept ? nt__tensor_of(kept) : nt__failed();
 }
 
 static nt_tensor share_node(const nt__node *node) {
@@ -173,19 +213,22 @@ static nt_tensor share_node(const nt__node *node) {
     uint32_t id = nt__map_find(&current->shared, hash);
     if (id) return nt__tensor_of(current->nodes[id]);
     if (!nt__map_put(&current->shared, hash, (uint32_t)current->node_count)) return nt__trace_out_of_memory();
-    return add_node(node);
+    return keep_node(node);
 }
 
 nt_tensor nt__emit(nt__op op, nt_site site, nt__type type, int count, const nt_tensor *operands,
                    const nt__attributes *attributes) {
     const char *what = nt__operations[op].name;
     if (!nt__trace_under_way(site, what) || current->status != NT_OK) return nt__failed();
-    nt__node node = {.op = op, .type = type, .operand_count = count, .site = site};
+    nt__node *own[NT__MAX_OPERANDS], node = {.op = op, .type = type, .operand_count = count, .site = site};
+    node.operands = own;
     if (attributes) node.attributes = *attributes;
-    for (int i = 0; i < count; i++)
-        if (!(node.operands[i] = nt__node_of(operands[i], site, what))) return nt__failed();
+    for (int i = 0; i < count; i++) {
+        nt__node *operand = nt__node_of(operands[i], site, what);
+        if (!operand || !(own[i] = nt__region_image(current->region, operand))) return nt__failed();
+    }
     if (!nt__operations[op].shape(&node) || !nt__type_possible(site, what, node.type)) return nt__failed();
-    return op == NT__OP_input || node.attributes.alone ? add_node(&node) : share_node(&node);
+    return node.attributes.alone ? keep_node(&node) : share_node(&node);
 }
 
 nt_tensor nt__input(int role, int index, const char *name, nt__type type) {
@@ -193,8 +236,11 @@ nt_tensor nt__input(int role, int index, const char *name, nt__type type) {
     size_t size = strlen(name) + 1;
     char *copy = nt__trace_alloc(nowhere, name, 1, size);
     if (!copy) return nt__failed();
+    if (!nt__type_possible(nowhere, "input", type)) return nt__failed();
     nt__attributes attributes = {.role = role, .index = index, .name = memcpy(copy, name, size)};
-    return nt__emit(NT__OP_input, nowhere, type, 0, NULL, &attributes);
+    const nt__node node = {.op = NT__OP_input, .type = type, .attributes = attributes};
+    const nt__node *kept = nt__add_node(&current->program, &node);
+    return kept ? nt__tensor_of(kept) : nt__failed();
 }
 
 static void fail_unknown_member(const struct nt_tensors_content *all, const char *name, nt_site site) {
@@ -222,7 +268,8 @@ nt_tensor nt_member_at(nt_tensors tensors, const char *name, nt_site site) {
 
 void nt__claim_range(nt_tensor x, int64_t low, int64_t limit, nt_site site) {
     const nt__node *node = nt__node_of(x, site, "claim");
-    while (node && (node->op == NT__OP_convert || node->op == NT__OP_reshape)) node = node->operands[0];
+    while (node && (node->op == NT__OP_convert || node->op == NT__OP_reshape || nt__region_original(node)))
+        node = nt__region_original(node) ? nt__region_original(node) : node->operands[0];
     if (!node || node->op != NT__OP_input) return;
     if (!NT__GROW(current->claims, current->claim_count, current->claim_capacity)) {
         nt__trace_out_of_memory();

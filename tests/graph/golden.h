@@ -13,7 +13,7 @@
 #include "graph/node.h"
 #include "traced.h"
 
-enum { GOLDEN_MAX_INPUTS = 8 };
+enum { GOLDEN_MAX_INPUTS = 8, GOLDEN_MAX_OUTPUTS = 4 };
 
 /* What a builder gets: the inputs as tensors, in the file's order. Floating inputs have the type of the run. */
 typedef struct golden_case {
@@ -22,9 +22,10 @@ typedef struct golden_case {
     size_t count;
     const char *names[GOLDEN_MAX_INPUTS];
     nt_tensor inputs[GOLDEN_MAX_INPUTS];
+    nt_tensor *outputs; /* a builder may set those after the first, to have them compared too */
 } golden_case;
 
-/* An operation of a golden file, and what makes its value. */
+/* An operation of a golden file, and what makes its value: its first output. */
 typedef struct golden_row {
     const char *op;
     nt_tensor (*build)(const golden_case *c);
@@ -164,10 +165,11 @@ static inline golden_expected golden_expect_vjp(const json_t *json, const char *
     return expected;
 }
 
+/* The products of all outputs are added up. */
 static inline void golden_add_vjp(golden_run *run, const json_t *json, const char *name, const golden_case *c,
-                                  nt_tensor value) {
+                                  const nt_tensor *values, size_t value_count) {
     json_t *products = json_object_get(json, "vjp"), *numbers;
-    nt_tensor inputs[GOLDEN_MAX_INPUTS], out[GOLDEN_MAX_INPUTS];
+    nt_tensor inputs[GOLDEN_MAX_INPUTS], out[GOLDEN_MAX_INPUTS], more[GOLDEN_MAX_INPUTS];
     const char *input, *names[GOLDEN_MAX_INPUTS];
     size_t count = 0;
     json_object_foreach(products, input, numbers) {
@@ -175,8 +177,11 @@ static inline void golden_add_vjp(golden_run *run, const json_t *json, const cha
         inputs[count++] = golden_input(c, input);
     }
     if (count == 0) return;
-    nt_tensor cotangent = golden_add_array(run, json_array_get(json_object_get(json, "cotangents"), 0));
-    nt__vjp(value, cotangent, inputs, count, out, NULL);
+    for (size_t k = 0; k < value_count; k++) {
+        nt_tensor cotangent = golden_add_array(run, json_array_get(json_object_get(json, "cotangents"), k));
+        nt__vjp(values[k], cotangent, inputs, count, k ? more : out, NULL);
+        for (size_t i = 0; k && i < count; i++) out[i] = nt_add(out[i], more[i]);
+    }
     for (size_t i = 0; i < count; i++)
         golden_add_result(run, out[i], golden_expect_vjp(json, name, names[i], json_object_get(products, names[i])));
 }
@@ -192,13 +197,18 @@ static inline void golden_add_case(golden_run *run, const json_t *json, const go
     }
     const nt__graph *graph = nt__trace_current();
     size_t first = graph->node_count;
-    nt_tensor value = row->build(&c);
+    nt_tensor values[GOLDEN_MAX_OUTPUTS] = {{0}};
+    size_t value_count = 1;
+    c.outputs = values;
+    values[0] = row->build(&c);
+    while (value_count < GOLDEN_MAX_OUTPUTS && values[value_count].trace) value_count++;
     if (nt__trace_status(graph) != NT_OK) fail_msg("%s: %s", name, nt_error_message());
     for (size_t id = first; run->differentiated && json_object_get(json, "vjp") && id < graph->node_count; id++)
         run->differentiated[graph->nodes[id]->op] = true;
-    const json_t *output = json_array_get(json_object_get(json, "outputs"), 0);
-    golden_add_result(run, value, (golden_expected){name, NULL, output, NULL});
-    golden_add_vjp(run, json, name, &c, value);
+    const json_t *outputs = json_object_get(json, "outputs");
+    for (size_t k = 0; k < value_count; k++)
+        golden_add_result(run, values[k], (golden_expected){name, NULL, json_array_get(outputs, k), NULL});
+    golden_add_vjp(run, json, name, &c, values, value_count);
     if (nt__trace_status(graph) != NT_OK) fail_msg("%s: gradient: %s", name, nt_error_message());
 }
 

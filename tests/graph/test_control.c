@@ -1,0 +1,360 @@
+/* Control flow in traced code: golden cases, gradients against central differences, what is printed, what is refused.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "golden.h"
+#include "nitro/check.h"
+#include "nitro/control.h"
+
+#define IN(name) golden_input(c, name)
+
+/* ---- golden cases ----------------------------------------------------------------------------------------------- */
+
+static nt_tensor affine(nt_tensor x, nt_tensor weight, nt_tensor bias) {
+    return nt_add(nt_matmul(x, nt_transpose(weight, 1, 0)), bias);
+}
+
+/* The order of the gates: input, forget, cell, output. */
+static void lstm(const golden_case *c, nt_tensor x, nt_tensor *hidden, nt_tensor *cell) {
+    nt_tensor gates[4];
+    nt_tensor all = nt_add(affine(x, IN("w_input"), IN("b_input")), affine(*hidden, IN("w_hidden"), IN("b_hidden")));
+    nt_parts(all, -1, 4, gates);
+    nt_tensor kept = nt_mul(nt_logistic(gates[1]), *cell);
+    *cell = nt_add(kept, nt_mul(nt_logistic(gates[0]), nt_tanh(gates[2])));
+    *hidden = nt_mul(nt_logistic(gates[3]), nt_tanh(*cell));
+}
+
+static nt_tensor build_lstm_cell(const golden_case *c) {
+    nt_tensor hidden = IN("h"), cell = IN("c");
+    lstm(c, IN("x"), &hidden, &cell);
+    c->outputs[1] = cell;
+    return hidden;
+}
+
+static nt_tensor build_gru_cell(const golden_case *c) {
+    nt_tensor a[3], b[3], h = IN("h");
+    nt_parts(affine(IN("x"), IN("w_input"), IN("b_input")), -1, 3, a);
+    nt_parts(affine(h, IN("w_hidden"), IN("b_hidden")), -1, 3, b);
+    nt_tensor reset = nt_logistic(nt_add(a[0], b[0])), update = nt_logistic(nt_add(a[1], b[1]));
+    nt_tensor new = nt_tanh(nt_add(a[2], nt_mul(reset, b[2])));
+    return nt_add(nt_mul(nt_sub(1, update), new), nt_mul(update, h));
+}
+
+static nt_tensor build_rnn_cell(const golden_case *c) {
+    nt_tensor hidden = nt_matmul(IN("h"), nt_transpose(IN("w_hidden"), 1, 0));
+    return nt_tanh(nt_add(affine(IN("x"), IN("w_input"), IN("bias")), hidden));
+}
+
+static nt_loop lstm_step(nt_loop now, void *context) {
+    lstm(context, now.inputs[0], &now.carry[0], &now.carry[1]);
+    return (nt_loop){.carry = {now.carry[0], now.carry[1]}, .outputs = {now.carry[0]}};
+}
+
+static nt_tensor lstm_sequence(const golden_case *c, bool unroll) {
+    nt_loop all = nt_scan(lstm_step, (void *)c, .carry = {IN("h"), IN("c")}, .inputs = {IN("xs")}, .unroll = unroll);
+    c->outputs[1] = all.carry[0];
+    c->outputs[2] = all.carry[1];
+    return all.outputs[0];
+}
+
+static nt_tensor build_lstm_sequence(const golden_case *c) {
+    return lstm_sequence(c, false);
+}
+
+static nt_tensor build_lstm_unrolled(const golden_case *c) {
+    return lstm_sequence(c, true);
+}
+
+static nt_loop halve_and_add(nt_loop now, void *context) {
+    (void)context;
+    return (nt_loop){.carry = {nt_add(nt_mul(now.carry[0], 0.5), now.inputs[0])}, .outputs = {nt_sin(now.carry[0])}};
+}
+
+static nt_tensor build_scan(const golden_case *c) {
+    nt_loop all = nt_scan(halve_and_add, NULL, .carry = {IN("s")}, .inputs = {IN("xs")});
+    c->outputs[1] = all.outputs[0];
+    return all.carry[0];
+}
+
+static nt_values squared(nt_values x, void *context) {
+    (void)context;
+    return (nt_values){{nt_square(x.at[0])}};
+}
+
+static nt_values exponential(nt_values x, void *context) {
+    (void)context;
+    return (nt_values){{nt_exp(x.at[0])}};
+}
+
+static nt_tensor build_cond(const golden_case *c) {
+    return nt_cond(nt_greater(IN("p"), 0), squared, exponential, NULL, IN("x")).at[0];
+}
+
+static nt_tensor build_stop_gradient(const golden_case *c) {
+    return nt_mul(IN("x"), nt_stop_gradient(IN("x")));
+}
+
+static nt_tensor build_gradient_penalty(const golden_case *c) {
+    nt_tensor x = IN("x"), gradient;
+    nt__gradient(nt_sum(nt_tanh(nt_matmul(x, IN("w")))), &x, 1, &gradient, NULL);
+    return nt_sum(nt_square(gradient));
+}
+
+static const golden_row rows[] = {
+    {"lstm_cell", build_lstm_cell},
+    {"gru_cell", build_gru_cell},
+    {"rnn_cell", build_rnn_cell},
+    {"scan_lstm", build_lstm_sequence},
+    {"scan_lstm", build_lstm_unrolled},
+    {"scan", build_scan},
+    {"cond", build_cond},
+    {"stop_gradient", build_stop_gradient},
+    {"grad_of_grad_norm", build_gradient_penalty},
+};
+
+static const golden_plan plan = {"ops/recurrent.json", rows, sizeof rows / sizeof *rows, {NULL}};
+
+static void golden_f32(void **state) {
+    (void)state;
+    golden_check(&plan, NT_F32, NULL);
+}
+
+static void golden_f64(void **state) {
+    (void)state;
+    golden_check(&plan, NT_F64, NULL);
+}
+
+/* ---- gradients against central differences ---------------------------------------------------------------------- */
+
+/* Inputs: a matrix [3, 3], a sequence [4, 3], a vector [3]. */
+enum { MATRIX, SEQUENCE, VECTOR, INPUTS };
+
+static const nt_tensor *outside; /* the inputs, for bodies */
+
+static nt_loop mix(nt_loop now, void *context) {
+    (void)context;
+    nt_tensor next = nt_tanh(nt_add(nt_matmul(now.carry[0], outside[MATRIX]), now.inputs[0]));
+    return (nt_loop){.carry = {next, nt_add(now.carry[1], 1)},
+                     .outputs = {nt_mul(next, now.carry[0]), nt_convert(now.index, NT_F64), now.carry[1]}};
+}
+
+static nt_loop mixed(const nt_tensor *x, nt_direction direction) {
+    outside = x;
+    return nt_scan(mix, NULL, .carry = {x[VECTOR], nt_full(NT_I32, (nt_shape){0}, 3)}, .inputs = {x[SEQUENCE]},
+                   .direction = direction);
+}
+
+static nt_tensor scan_forward(const nt_tensor *x) {
+    nt_loop all = mixed(x, NT_FORWARD);
+    nt_tensor weighted = nt_mul(all.outputs[0], nt_expand(nt_add(all.outputs[1], 1), 1));
+    return nt_add(nt_sum(weighted), nt_sum(nt_square(all.carry[0])));
+}
+
+static nt_tensor scan_backward(const nt_tensor *x) {
+    nt_loop all = mixed(x, NT_BACKWARD);
+    nt_tensor weighted = nt_mul(all.outputs[0], nt_expand(nt_add(all.outputs[1], 1), 1));
+    return nt_add(nt_sum(weighted), nt_sum(nt_square(all.carry[0])));
+}
+
+static nt_loop of_length_one(nt_loop now, void *context) {
+    (void)context;
+    return (nt_loop){.carry = {nt_mul(now.carry[0], outside[VECTOR])}};
+}
+
+static nt_tensor scan_once(const nt_tensor *x) {
+    outside = x;
+    return nt_sum(nt_scan(of_length_one, NULL, .carry = {x[VECTOR]}, .length = 1).carry[0]);
+}
+
+/* The row of a matrix, scanned by its elements, for each row of another one. */
+static nt_loop inner_step(nt_loop now, void *context) {
+    const nt_tensor *row = context;
+    nt_tensor next = nt_sin(nt_add(nt_mul(now.carry[0], now.inputs[0]), row[0]));
+    return (nt_loop){.carry = {next}, .outputs = {nt_mul(next, nt_sum(outside[VECTOR]))}};
+}
+
+static nt_loop outer_step(nt_loop now, void *context) {
+    (void)context;
+    nt_tensor row = nt_sum(nt_square(now.inputs[0]));
+    nt_loop inner =
+        nt_scan(inner_step, &row, .carry = {now.carry[0]}, .inputs = {outside[MATRIX]}, .direction = NT_BACKWARD);
+    return (nt_loop){.carry = {nt_add(inner.carry[0], now.inputs[0])}, .outputs = {inner.outputs[0]}};
+}
+
+static nt_tensor nested_scans(const nt_tensor *x) {
+    outside = x;
+    nt_loop all = nt_scan(outer_step, NULL, .carry = {x[VECTOR]}, .inputs = {x[SEQUENCE]});
+    return nt_add(nt_sum(nt_square(all.outputs[0])), nt_sum(all.carry[0]));
+}
+
+/* A scan inside a branch inside a scan. */
+static nt_values by_loop(nt_values x, void *context) {
+    (void)context;
+    nt_tensor row = nt_sum(x.at[0]);
+    return (nt_values){{nt_scan(inner_step, &row, .carry = {x.at[0]}, .inputs = {outside[MATRIX]}).carry[0]}};
+}
+
+static nt_values by_product(nt_values x, void *context) {
+    (void)context;
+    return (nt_values){{nt_mul(nt_exp(nt_mul(x.at[0], 0.1)), nt_tanh(outside[VECTOR]))}};
+}
+
+static nt_loop branching_step(nt_loop now, void *context) {
+    (void)context;
+    nt_tensor odd = nt_equal(nt_rem(now.index, 2), 1);
+    nt_tensor next = nt_cond(odd, by_loop, by_product, NULL, nt_add(now.carry[0], now.inputs[0])).at[0];
+    return (nt_loop){.carry = {next}, .outputs = {next}};
+}
+
+static nt_tensor branches_in_a_scan(const nt_tensor *x) {
+    outside = x;
+    nt_loop all = nt_scan(branching_step, NULL, .carry = {x[VECTOR]}, .inputs = {x[SEQUENCE]});
+    return nt_sum(nt_mul(all.outputs[0], x[SEQUENCE]));
+}
+
+static nt_tensor branch(const nt_tensor *x) {
+    outside = x;
+    nt_tensor yes = nt_cond(nt_greater(nt_sum(nt_square(x[VECTOR])), 0), by_loop, by_product, NULL, x[VECTOR]).at[0];
+    nt_tensor no = nt_cond(nt_less(nt_sum(nt_square(x[VECTOR])), 0), by_loop, by_product, NULL, x[VECTOR]).at[0];
+    return nt_sum(nt_mul(yes, no));
+}
+
+static nt_values layer(nt_values x, void *context) {
+    (void)context;
+    nt_tensor inner = nt_tanh(nt_matmul(x.at[0], outside[MATRIX]));
+    return (nt_values){{nt_sin(nt_add(inner, outside[VECTOR])), nt_square(inner)}};
+}
+
+static nt_tensor checkpoints(const nt_tensor *x) {
+    outside = x;
+    nt_values first = nt_checkpoint(layer, NULL, x[SEQUENCE]);
+    nt_values second = nt_checkpoint(layer, NULL, nt_add(first.at[0], first.at[1]));
+    return nt_sum(nt_mul(second.at[0], x[SEQUENCE]));
+}
+
+static nt_values loop_within(nt_values x, void *context) {
+    (void)context;
+    return (nt_values){{nt_scan(branching_step, NULL, .carry = {outside[VECTOR]}, .inputs = {x.at[0]}).outputs[0]}};
+}
+
+static nt_tensor checkpoint_of_a_scan(const nt_tensor *x) {
+    outside = x;
+    return nt_sum(nt_square(nt_checkpoint(loop_within, NULL, nt_sin(x[SEQUENCE])).at[0]));
+}
+
+static nt_loop checkpointed_step(nt_loop now, void *context) {
+    (void)context;
+    nt_values y = nt_checkpoint(layer, NULL, nt_add(now.carry[0], now.inputs[0]));
+    return (nt_loop){.carry = {y.at[0]}, .outputs = {y.at[1]}};
+}
+
+static nt_tensor scan_of_checkpoints(const nt_tensor *x) {
+    outside = x;
+    nt_loop all = nt_scan(checkpointed_step, NULL, .carry = {x[VECTOR]}, .inputs = {x[SEQUENCE]});
+    return nt_add(nt_sum(all.outputs[0]), nt_sum(all.carry[0]));
+}
+
+/* x sin(y) by hand; the second output is a whole number. */
+static nt_values product(nt_values x, void *context) {
+    (void)context;
+    return (nt_values){{nt_mul(x.at[0], nt_sin(x.at[1])), nt_argmax(x.at[0], -1)}};
+}
+
+static nt_values product_backward(nt_values x, nt_values y, nt_values c, void *context) {
+    (void)y;
+    (void)context;
+    return (nt_values){{nt_mul(c.at[0], nt_sin(x.at[1])), nt_mul(c.at[0], nt_mul(x.at[0], nt_cos(x.at[1])))}};
+}
+
+static nt_loop custom_step(nt_loop now, void *context) {
+    (void)context;
+    nt_values y = nt_custom_gradient(product, product_backward, NULL, now.carry[0], now.inputs[0]);
+    return (nt_loop){.carry = {nt_add(y.at[0], outside[VECTOR])}};
+}
+
+static nt_tensor custom_gradients(const nt_tensor *x) {
+    outside = x;
+    nt_loop all = nt_scan(custom_step, NULL, .carry = {x[VECTOR]}, .inputs = {x[SEQUENCE]});
+    nt_values y = nt_custom_gradient(product, product_backward, NULL, all.carry[0], x[VECTOR]);
+    return nt_sum(y.at[0]);
+}
+
+static nt_values takes_nothing(nt_values x, void *context) {
+    (void)x;
+    (void)context;
+    return (nt_values){{outside[VECTOR]}};
+}
+
+/* Branches that return what they are given, and what is outside. */
+static nt_tensor empty_branches(const nt_tensor *x) {
+    outside = x;
+    nt_tensor which = nt_less(nt_sum(x[MATRIX]), 1e9);
+    return nt_sum(nt_mul(nt_cond(which, takes_nothing, exponential, NULL, x[VECTOR]).at[0], x[SEQUENCE]));
+}
+
+static nt_tensor (*const functions[])(const nt_tensor *x) = {
+    scan_forward,     scan_backward, scan_once,      nested_scans,         branches_in_a_scan,
+    branch,           checkpoints,   empty_branches, checkpoint_of_a_scan, scan_of_checkpoints,
+    custom_gradients,
+};
+
+/* One function of the table, and the sum of the squares of its gradients, which has second derivatives. */
+typedef struct checked {
+    nt_tensor (*function)(const nt_tensor *x);
+    int derivatives;
+} checked;
+
+static nt_tensor check_function(const nt_tensor *x, void *context) {
+    const checked *c = context;
+    nt_tensor value = c->function(x), gradients[INPUTS];
+    for (int i = 1; i < c->derivatives; i++) {
+        nt__gradient(value, x, INPUTS, gradients, NULL);
+        value = nt_tensor_number(0);
+        for (int k = 0; k < INPUTS; k++) value = nt_add(value, nt_sum(nt_square(gradients[k])));
+    }
+    return value;
+}
+
+static nt_array *values(nt_shape shape, int seed) {
+    nt_array *array = nt_array_new(NT_F64, shape);
+    assert_non_null(array);
+    for (int64_t i = 0; i < nt_shape_elements(shape); i++)
+        nt_array_set(array, i, 0.7 * sin((double)(5 * seed + 3 * i + 1)));
+    return array;
+}
+
+static void check_derivatives(int derivatives) {
+    nt_array *inputs[INPUTS] = {values(nt_dims(3, 3), MATRIX), values(nt_dims(4, 3), SEQUENCE),
+                                values(nt_dims(3), VECTOR)};
+    for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
+        checked c = {functions[i], derivatives};
+        nt_status status = nt_check_gradient(check_function, &c, inputs, INPUTS, NULL);
+        if (status != NT_OK) fail_msg("function %zu, derivative %d: %s", i, derivatives, nt_error_message());
+    }
+    for (int i = 0; i < INPUTS; i++) nt_array_free(inputs[i]);
+}
+
+static void gradients_are_those_of_differences(void **state) {
+    (void)state;
+    check_derivatives(1);
+}
+
+static void second_derivatives_are_those_of_differences(void **state) {
+    (void)state;
+    check_derivatives(2);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(golden_f32),
+        cmocka_unit_test(golden_f64),
+        cmocka_unit_test(gradients_are_those_of_differences),
+        cmocka_unit_test(second_derivatives_are_those_of_differences),
+    };
+    return cmocka_run_group_tests(tests, NULL, traced_close_engine);
+}
