@@ -86,17 +86,29 @@ nt_tensor nt_clamp_at(nt_tensor x, nt_tensor low, nt_tensor high, nt_site site);
 #define nt_erfc(x) nt_erfc_at(NT_TENSOR(x), NT_SITE)
 /* erf(y) = x; nan outside -1..1. Gradient: c sqrt(pi) exp(y y) / 2 */
 #define nt_erf_inv(x) nt_erf_inv_at(NT_TENSOR(x), NT_SITE)
-/* Whole numbers: not above x, not below x, the nearest (the even one of two), toward zero. Keep nan, infinities and the
- * sign of zero. Gradient: 0. */
+/* log |Gamma(x)|. Gradient: c digamma(x) */
+#define nt_lgamma(x) nt_lgamma_at(NT_TENSOR(x), NT_SITE)
+/* The derivative of log Gamma(x), and the one of that of whole order n from 0 (0: digamma itself). nan at 0 and at
+ * negative whole x. Gradient: c polygamma(1, x); c polygamma(n + 1, x) */
+#define nt_digamma(x) nt_digamma_at(NT_TENSOR(x), NT_SITE)
+#define nt_polygamma(n, x) nt_polygamma_at(n, NT_TENSOR(x), NT_SITE)
+/* Whole numbers: not above x, not below x, the nearest (round: the even one of two; round_half_away: the one further
+ * from 0), toward zero. Keep nan, infinities and the sign of zero. Gradient: 0. */
 #define nt_floor(x) nt_floor_at(NT_TENSOR(x), NT_SITE)
 #define nt_ceil(x) nt_ceil_at(NT_TENSOR(x), NT_SITE)
 #define nt_round(x) nt_round_at(NT_TENSOR(x), NT_SITE)
+#define nt_round_half_away(x) nt_round_half_away_at(NT_TENSOR(x), NT_SITE)
 #define nt_trunc(x) nt_trunc_at(NT_TENSOR(x), NT_SITE)
 /* Of two floating tensors: the angle of the point (b, a), -pi..pi, in the quadrant of the point. Gradient:
  * c b / (a a + b b), -c a / (a a + b b). */
 #define nt_atan2(a, b) nt_atan2_at(NT_TENSOR(a), NT_TENSOR(b), NT_SITE)
 /* log(exp(a) + exp(b)) without overflow; -inf counts nothing. Gradient: c exp(a - y), c exp(b - y). */
 #define nt_logaddexp(a, b) nt_logaddexp_at(NT_TENSOR(a), NT_TENSOR(b), NT_SITE)
+/* sqrt(a a + b b) without overflow. Gradient: c a / y, c b / y, 0 where y is 0. */
+#define nt_hypot(a, b) nt_hypot_at(NT_TENSOR(a), NT_TENSOR(b), NT_SITE)
+/* |a| with the sign of b, that of a zero or nan too. Gradient: c where the sign of a stays, -c where it changes, 0 at
+ * a = 0; none in b. */
+#define nt_copysign(a, b) nt_copysign_at(NT_TENSOR(a), NT_TENSOR(b), NT_SITE)
 
 nt_tensor nt_exp_at(nt_tensor x, nt_site site);
 nt_tensor nt_expm1_at(nt_tensor x, nt_site site);
@@ -125,12 +137,18 @@ nt_tensor nt_atanh_at(nt_tensor x, nt_site site);
 nt_tensor nt_erf_at(nt_tensor x, nt_site site);
 nt_tensor nt_erfc_at(nt_tensor x, nt_site site);
 nt_tensor nt_erf_inv_at(nt_tensor x, nt_site site);
+nt_tensor nt_lgamma_at(nt_tensor x, nt_site site);
+nt_tensor nt_digamma_at(nt_tensor x, nt_site site);
+nt_tensor nt_polygamma_at(int order, nt_tensor x, nt_site site);
 nt_tensor nt_floor_at(nt_tensor x, nt_site site);
 nt_tensor nt_ceil_at(nt_tensor x, nt_site site);
 nt_tensor nt_round_at(nt_tensor x, nt_site site);
+nt_tensor nt_round_half_away_at(nt_tensor x, nt_site site);
 nt_tensor nt_trunc_at(nt_tensor x, nt_site site);
 nt_tensor nt_atan2_at(nt_tensor a, nt_tensor b, nt_site site);
 nt_tensor nt_logaddexp_at(nt_tensor a, nt_tensor b, nt_site site);
+nt_tensor nt_hypot_at(nt_tensor a, nt_tensor b, nt_site site);
+nt_tensor nt_copysign_at(nt_tensor a, nt_tensor b, nt_site site);
 
 /* ---- comparison and choice -------------------------------------------------------------------------------------- */
 
@@ -314,12 +332,15 @@ nt_tensor nt_upper_triangle_at(nt_tensor x, int64_t diagonal, nt_site site);
  * the elements read. */
 #define nt_take_along(x, indices, axis) nt_take_along_at(x, indices, axis, NT_SITE)
 /* x with the slices of `updates`, in the shape that nt_take(x, indices, axis) has (or a number, or what broadcasts to
- * it), written over, added to, or as a larger one put for, those at the indices. Floating and integer. Where indices of
- * set are equal, one of the updates is written. A nan of max is the result. Gradient: set: c with zeros there, c there;
- * add: c, c there; max: c shared evenly among equal largest ones. */
+ * it), written over, added to, multiplied into, or as a larger (smaller) one put for, those at the indices. Floating
+ * and integer. Where indices of set are equal, one of the updates is written. A nan of max or min is the result.
+ * Gradient: set: c with zeros there, c there; add: c, c there; mul: c times the product of the others, at zeros too;
+ * max and min: c shared evenly among equal largest (smallest) ones. */
 #define nt_scatter_set(x, indices, updates, axis) nt_scatter_set_at(x, indices, NT_TENSOR(updates), axis, NT_SITE)
 #define nt_scatter_add(x, indices, updates, axis) nt_scatter_add_at(x, indices, NT_TENSOR(updates), axis, NT_SITE)
+#define nt_scatter_mul(x, indices, updates, axis) nt_scatter_mul_at(x, indices, NT_TENSOR(updates), axis, NT_SITE)
 #define nt_scatter_max(x, indices, updates, axis) nt_scatter_max_at(x, indices, NT_TENSOR(updates), axis, NT_SITE)
+#define nt_scatter_min(x, indices, updates, axis) nt_scatter_min_at(x, indices, NT_TENSOR(updates), axis, NT_SITE)
 /* The block of shape `sizes` at `start`, an integer tensor [rank of x], and x with a block written there. Gradient: c
  * in zeros at its place; c with zeros in the block, the block of c. */
 #define nt_dynamic_slice(x, start, sizes) nt_dynamic_slice_at(x, start, sizes, NT_SITE)
@@ -329,7 +350,9 @@ nt_tensor nt_take_at(nt_tensor x, nt_tensor indices, int64_t axis, nt_site site)
 nt_tensor nt_take_along_at(nt_tensor x, nt_tensor indices, int64_t axis, nt_site site);
 nt_tensor nt_scatter_set_at(nt_tensor x, nt_tensor indices, nt_tensor updates, int64_t axis, nt_site site);
 nt_tensor nt_scatter_add_at(nt_tensor x, nt_tensor indices, nt_tensor updates, int64_t axis, nt_site site);
+nt_tensor nt_scatter_mul_at(nt_tensor x, nt_tensor indices, nt_tensor updates, int64_t axis, nt_site site);
 nt_tensor nt_scatter_max_at(nt_tensor x, nt_tensor indices, nt_tensor updates, int64_t axis, nt_site site);
+nt_tensor nt_scatter_min_at(nt_tensor x, nt_tensor indices, nt_tensor updates, int64_t axis, nt_site site);
 nt_tensor nt_dynamic_slice_at(nt_tensor x, nt_tensor start, nt_shape sizes, nt_site site);
 nt_tensor nt_dynamic_update_at(nt_tensor x, nt_tensor update, nt_tensor start, nt_site site);
 
@@ -377,12 +400,17 @@ nt_tensor nt_top_k_at(nt_tensor x, int64_t k, nt_tensor *indices, nt_site site);
  * nan where there is one. The axis may not be empty. No gradient. */
 #define nt_argmax(x, axis) nt_argmax_at(x, axis, NT_SITE)
 #define nt_argmin(x, axis) nt_argmin_at(x, axis, NT_SITE)
-/* Running sum and product along one axis, in the shape of x: element i is made of elements 0..i, backward of i..last.
- * Floating and integer; a nan stays in all that follow. Gradient: of the sum, c summed the other way; of the product,
- * by the products of the others, at zeros too. */
+/* Running sum, product, largest and smallest element along one axis, in the shape of x: element i is made of elements
+ * 0..i, backward of i..last. Floating and integer; a nan stays in all that follow. Gradient: of the sum, c summed the
+ * other way; of the product, by the products of the others, at zeros too; of an extreme, c to the element that it is,
+ * the first one met of equal ones. cumlogsumexp: log(sum(exp(x))), floating, without overflow; -inf counts nothing.
+ * Gradient: exp(x[i]) times the sum of c[j] exp(-y[j]) over the j that i is part of. */
 typedef enum nt_direction { NT_FORWARD, NT_BACKWARD } nt_direction;
 #define nt_cumsum(x, axis, direction) nt_cumsum_at(x, axis, direction, NT_SITE)
 #define nt_cumprod(x, axis, direction) nt_cumprod_at(x, axis, direction, NT_SITE)
+#define nt_cummax(x, axis, direction) nt_cummax_at(x, axis, direction, NT_SITE)
+#define nt_cummin(x, axis, direction) nt_cummin_at(x, axis, direction, NT_SITE)
+#define nt_cumlogsumexp(x, axis, direction) nt_cumlogsumexp_at(x, axis, direction, NT_SITE)
 
 nt_tensor nt_sum_at(nt_tensor x, nt_shape axes, nt_site site);
 nt_tensor nt_prod_at(nt_tensor x, nt_shape axes, nt_site site);
@@ -398,14 +426,17 @@ nt_tensor nt_argmax_at(nt_tensor x, int64_t axis, nt_site site);
 nt_tensor nt_argmin_at(nt_tensor x, int64_t axis, nt_site site);
 nt_tensor nt_cumsum_at(nt_tensor x, int64_t axis, nt_direction direction, nt_site site);
 nt_tensor nt_cumprod_at(nt_tensor x, int64_t axis, nt_direction direction, nt_site site);
+nt_tensor nt_cummax_at(nt_tensor x, int64_t axis, nt_direction direction, nt_site site);
+nt_tensor nt_cummin_at(nt_tensor x, int64_t axis, nt_direction direction, nt_site site);
+nt_tensor nt_cumlogsumexp_at(nt_tensor x, int64_t axis, nt_direction direction, nt_site site);
 
-/* log(softmax(x)) along the last axis, without overflow. */
-#define nt_log_softmax(x) nt_log_softmax_at(x, NT_SITE)
-/* exp(x) / sum(exp(x)) along the last axis, without overflow. */
-#define nt_softmax(x) nt_softmax_at(x, NT_SITE)
+/* exp(x) / sum(exp(x)) over the axes named, without overflow, and its logarithm; floating. When none is named, along
+ * the last axis: nt_softmax(x). Gradient: y (c - sum(c y)); c - exp(y) sum(c). */
+#define nt_softmax(x, ...) nt_softmax_at(x, NT_AXES_(__VA_ARGS__), NT_SITE)
+#define nt_log_softmax(x, ...) nt_log_softmax_at(x, NT_AXES_(__VA_ARGS__), NT_SITE)
 
-nt_tensor nt_log_softmax_at(nt_tensor x, nt_site site);
-nt_tensor nt_softmax_at(nt_tensor x, nt_site site);
+nt_tensor nt_softmax_at(nt_tensor x, nt_shape axes, nt_site site);
+nt_tensor nt_log_softmax_at(nt_tensor x, nt_shape axes, nt_site site);
 
 /* ---- linear algebra --------------------------------------------------------------------------------------------- */
 
@@ -477,6 +508,8 @@ typedef struct nt_conv_transposed_options {
     nt_conv_transposed_at(x, kernel, 1, (nt_conv_transposed_options){__VA_ARGS__}, NT_SITE)
 #define nt_conv2d_transposed(x, kernel, ...) \
     nt_conv_transposed_at(x, kernel, 2, (nt_conv_transposed_options){__VA_ARGS__}, NT_SITE)
+#define nt_conv3d_transposed(x, kernel, ...) \
+    nt_conv_transposed_at(x, kernel, 3, (nt_conv_transposed_options){__VA_ARGS__}, NT_SITE)
 
 nt_tensor nt_conv_at(nt_tensor x, nt_tensor kernel, int axes, nt_conv_options options, nt_site site);
 nt_tensor nt_conv_transposed_at(nt_tensor x, nt_tensor kernel, int axes, nt_conv_transposed_options options,
@@ -499,9 +532,10 @@ typedef struct nt_pool_options {
 nt_tensor nt_max_pool_at(nt_tensor x, nt_shape window, nt_pool_options options, nt_site site);
 nt_tensor nt_avg_pool_at(nt_tensor x, nt_shape window, nt_pool_options options, nt_site site);
 
-/* The axes of a reduction: a leading marker lets the list be empty. */
+/* The axes of a reduction: a leading marker lets the list be empty. Always inline, for gcc warns where it makes a copy
+ * of the function that does not read an empty list. */
 #define NT_AXES_(...) nt_axes_list((int64_t[]){INT64_MIN, ##__VA_ARGS__}, NT_COUNT_(INT64_MIN, ##__VA_ARGS__))
-static inline nt_shape nt_axes_list(const int64_t *marked, int count) {
+static inline __attribute__((always_inline)) nt_shape nt_axes_list(const int64_t *marked, int count) {
     nt_shape axes = {.rank = count - 1};
     for (int i = 1; i < count && i <= NT_MAX_RANK; i++) axes.dims[i - 1] = marked[i];
     return axes;

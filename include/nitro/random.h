@@ -11,8 +11,9 @@
 
 /* Another key: the block (0, data) of `key`; data is a u32 scalar tensor or a C number. Folding does not commute. */
 #define nt_random_fold(key, data) nt_random_fold_at(key, NT_TENSOR(data), NT_SITE)
-/* u32 of `shape`: both words of each block joined by exclusive or. */
-#define nt_random_bits(key, shape) nt_random_bits_at(key, shape, NT_SITE)
+/* u8, u16, u32 or u64 of `shape`: u32 are both words of each block joined by exclusive or, narrower ones the low bits
+ * of that, u64 the words one after the other, the first one high. */
+#define nt_random_bits(key, dtype, shape) nt_random_bits_at(key, dtype, shape, NT_SITE)
 /* f32 or f64 in [0, 1), with 23 or 52 random bits. */
 #define nt_random_uniform(key, dtype, shape) nt_random_uniform_at(key, dtype, shape, NT_SITE)
 /* f32 or f64, mean 0, variance 1: sqrt(2) erf_inv(u), u uniform in (-1, 1). */
@@ -29,7 +30,7 @@
 #define nt_random_permutation(key, count) nt_random_permutation_at(key, count, NT_SITE)
 
 nt_tensor nt_random_fold_at(nt_tensor key, nt_tensor data, nt_site site);
-nt_tensor nt_random_bits_at(nt_tensor key, nt_shape shape, nt_site site);
+nt_tensor nt_random_bits_at(nt_tensor key, nt_dtype dtype, nt_shape shape, nt_site site);
 nt_tensor nt_random_uniform_at(nt_tensor key, nt_dtype dtype, nt_shape shape, nt_site site);
 nt_tensor nt_random_normal_at(nt_tensor key, nt_dtype dtype, nt_shape shape, nt_site site);
 nt_tensor nt_random_truncated_normal_at(nt_tensor key, nt_dtype dtype, nt_shape shape, double cut, nt_site site);

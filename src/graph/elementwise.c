@@ -18,14 +18,23 @@ static bool is_value_of(nt_dtype dtype, double value) {
     return nt__element_get(dtype, element) == value && value < too_large;
 }
 
+/* The number of the type that is nearest to `value`. */
+static nt_tensor nearest(nt__type type, double value, nt_site site) {
+    char element[8];
+    nt__element_set(type.dtype, element, value);
+    return nt__emit(NT__OP_constant, site, type, 0, NULL, &(nt__attributes){.elements = element, .splat = true});
+}
+
 nt_tensor nt__filled(const char *what, nt__type type, double value, nt_site site) {
     if (!nt__type_possible(site, what, type)) return nt__failed();
     if (!nt_dtype_is_float(type.dtype) && !is_value_of(type.dtype, value))
         return nt__trace_fail(site, what, "the number %.15g is not a value of %s; convert the tensor with nt_convert",
                               value, nt_dtype_name(type.dtype));
-    char element[8];
-    nt__element_set(type.dtype, element, value);
-    return nt__emit(NT__OP_constant, site, type, 0, NULL, &(nt__attributes){.elements = element, .splat = true});
+    return nearest(type, value, site);
+}
+
+nt_tensor nt__identity(const char *what, nt_dtype dtype, double value, nt_site site) {
+    return nearest((nt__type){dtype, {0}}, value, site);
 }
 
 nt_tensor nt__given_number(const char *what, nt__type type, double value, nt_site site) {

@@ -1,6 +1,6 @@
 /* Functions of floating tensors: roots and logarithms beyond the natural ones, trigonometric and hyperbolic functions,
- * the error function, rounding, remainders. Those that losses and layers are made of are in elementwise.c.
- * Derivatives: Abramowitz and Stegun, Handbook of Mathematical Functions, 4.3 to 4.6 and 7.1.
+ * the error and gamma functions, rounding, remainders. Those that losses and layers are made of are in elementwise.c.
+ * Derivatives: Abramowitz and Stegun, Handbook of Mathematical Functions, 4.3 to 4.6, 6.3, 6.4 and 7.1.
  */
 #include <math.h>
 
@@ -45,11 +45,35 @@ nt_tensor nt_log10_at(nt_tensor x, nt_site site) {
 
 /* The larger plus log(1 + exp(smaller - larger)); of two equal infinities the sum, for their difference is nan. */
 nt_tensor nt_logaddexp_at(nt_tensor a, nt_tensor b, nt_site site) {
-    nt_tensor difference = nt_sub_at(a, b, site);
+    nt_tensor difference = nt__binary("logaddexp", NT__OP_sub, a, b, site, NULL);
     if (!floating("logaddexp", &difference, site)) return nt__failed();
     nt_tensor rest = nt_log1p_at(nt_exp_at(nt_neg_at(nt_abs_at(difference, site), site), site), site);
     nt_tensor sum = nt_add_at(nt_max_at(a, b, site), rest, site);
     return nt_where_at(nt_is_nan_at(difference, site), nt_add_at(a, b, site), sum, site);
+}
+
+/* Both operands in their common type and shape, floating. False after keeping the error. */
+static bool bring_together(const char *what, nt_tensor *a, nt_tensor *b, nt_site site) {
+    nt_tensor both = nt__binary(what, NT__OP_add, *a, *b, site, NULL);
+    const nt__node *node = nt__node_of(both, site, what);
+    if (!node || !nt__type_floating(site, what, node->type)) return false;
+    *a = nt__tensor_of(node->operands[0]);
+    *b = nt__tensor_of(node->operands[1]);
+    return true;
+}
+
+/* Divided by the larger one, so that no square overflows; as a constant, for it cancels in the derivative. */
+nt_tensor nt_hypot_at(nt_tensor a, nt_tensor b, nt_site site) {
+    if (!bring_together("hypot", &a, &b, site)) return nt__failed();
+    nt_tensor zero = nt_tensor_number(0), one = nt_tensor_number(1);
+    nt_tensor larger = nt_stop_gradient_at(nt_max_at(nt_abs_at(a, site), nt_abs_at(b, site), site), site);
+    nt_tensor divides = nt_and_at(nt_greater_at(larger, zero, site), nt_is_finite_at(larger, site), site);
+    nt_tensor scale = nt_where_at(divides, larger, one, site);
+    nt_tensor squares =
+        nt_add_at(nt_square_at(nt_div_at(a, scale, site), site), nt_square_at(nt_div_at(b, scale, site), site), site);
+    nt_tensor at_zero = nt_equal_at(squares, zero, site);
+    nt_tensor root = nt_sqrt_at(nt_where_at(at_zero, one, squares, site), site);
+    return nt_where_at(at_zero, zero, nt_mul_at(scale, root, site), site);
 }
 
 /* ---- trigonometric functions ------------------------------------------------------------------------------------ */
@@ -151,11 +175,38 @@ void nt__gradient_erf_inv(const nt__backward *b, nt_tensor *out) {
     out[0] = MUL(MUL(C, 1 / M_2_SQRTPI), nt_exp_at(MUL(Y, Y), b->site));
 }
 
+/* ---- the gamma function ----------------------------------------------------------------------------------------- */
+
+UNARY(lgamma)
+UNARY(digamma)
+
+nt_tensor nt_polygamma_at(int order, nt_tensor x, nt_site site) {
+    if (!floating("polygamma", &x, site)) return nt__failed();
+    if (order < 0) return nt__trace_fail(site, "polygamma", "the order is %d: it must be at least 0", order);
+    nt__type type = {nt_dtype_of(x), nt_shape_of(x)};
+    nt_tensor operands[] = {nt__filled("polygamma", type, order, site), x};
+    return order == 0 ? nt_digamma_at(x, site) : nt__emit(NT__OP_polygamma, site, type, 2, operands, NULL);
+}
+
+void nt__gradient_lgamma(const nt__backward *b, nt_tensor *out) {
+    out[0] = MUL(C, nt_digamma_at(A, b->site));
+}
+
+void nt__gradient_digamma(const nt__backward *b, nt_tensor *out) {
+    out[0] = MUL(C, nt_polygamma_at(1, A, b->site));
+}
+
+void nt__gradient_polygamma(const nt__backward *b, nt_tensor *out) {
+    nt_tensor operands[] = {ADD(A, 1), B};
+    out[1] = MUL(C, nt__emit(NT__OP_polygamma, b->site, b->node->type, 2, operands, NULL));
+}
+
 /* ---- rounding --------------------------------------------------------------------------------------------------- */
 
 UNARY(floor)
 UNARY(ceil)
 UNARY(round)
+UNARY(round_half_away)
 
 nt_tensor nt_trunc_at(nt_tensor x, nt_site site) {
     if (!floating("trunc", &x, site)) return nt__failed();
@@ -203,6 +254,19 @@ nt_tensor nt_floor_div_at(nt_tensor a, nt_tensor b, nt_site site) {
 
 nt_tensor nt_clamp_at(nt_tensor x, nt_tensor low, nt_tensor high, nt_site site) {
     return nt_min_at(nt_max_at(x, low, site), high, site);
+}
+
+/* The sign of a zero and of a nan counts, so it is read from the bits. */
+static nt_tensor has_sign(nt_tensor x, nt_site site) {
+    size_t size = nt_dtype_size(nt_dtype_of(x));
+    nt_dtype bits = size == 8 ? NT_I64 : size == 4 ? NT_I32 : NT_I16;
+    return nt_less_at(nt_bitcast_at(x, bits, site), nt_tensor_number(0), site);
+}
+
+nt_tensor nt_copysign_at(nt_tensor a, nt_tensor b, nt_site site) {
+    if (!bring_together("copysign", &a, &b, site)) return nt__failed();
+    nt_tensor size = nt_abs_at(a, site);
+    return nt_where_at(has_sign(b, site), nt_neg_at(size, site), size, site);
 }
 
 /* ---- what a number is ------------------------------------------------------------------------------------------- */

@@ -186,6 +186,15 @@ nt_tensor nt_scatter_max_at(nt_tensor x, nt_tensor indices, nt_tensor updates, i
     return write("scatter_max", x, indices, updates, axis, reducer, site);
 }
 
+nt_tensor nt_scatter_min_at(nt_tensor x, nt_tensor indices, nt_tensor updates, int64_t axis, nt_site site) {
+    nt__reducer reducer = nt_dtype_is_float(nt_dtype_of(x)) ? NT__MINIMUM_OR_NAN : NT__MINIMUM;
+    return write("scatter_min", x, indices, updates, axis, reducer, site);
+}
+
+nt_tensor nt_scatter_mul_at(nt_tensor x, nt_tensor indices, nt_tensor updates, int64_t axis, nt_site site) {
+    return write("scatter_mul", x, indices, updates, axis, NT__MULTIPLY, site);
+}
+
 /* What the updates of a scatter find at their places in x; zeros for an update that was left out. */
 static nt_tensor read_back(const nt__backward *b, nt_tensor x) {
     const nt_shape *lists = b->node->attributes.lists;
@@ -201,8 +210,8 @@ static nt_tensor read_back(const nt__backward *b, nt_tensor x) {
     return nt_where_at(written, found, nt_tensor_number(0), b->site);
 }
 
-/* Those that are the largest share the cotangent. */
-static void scatter_max_gradient(const nt__backward *b, nt_tensor *out) {
+/* Those that are the largest (smallest) share the cotangent. */
+static void scatter_extreme_gradient(const nt__backward *b, nt_tensor *out) {
     nt_dtype dtype = nt_dtype_of(b->cotangent);
     nt_tensor kept = nt_convert_at(nt_equal_at(b->operands[0], b->value, b->site), dtype, b->site);
     nt_tensor won = nt_convert_at(nt_equal_at(b->operands[2], read_back(b, b->value), b->site), dtype, b->site);
@@ -212,10 +221,35 @@ static void scatter_max_gradient(const nt__backward *b, nt_tensor *out) {
     out[2] = nt_mul_at(won, read_back(b, each), b->site);
 }
 
+static nt_tensor scatter_like(const nt__backward *b, double start, nt_tensor updates, nt__reducer reducer) {
+    nt_tensor whole = nt__filled("scatter", b->node->type, start, b->site);
+    return scatter(whole, b->operands[1], updates, &b->node->attributes, reducer, b->site);
+}
+
+/* Of an update, the product of x and the other updates at its place, which is right at zeros too: there, the product of
+ * those that are not zero, unless another one is. */
+static void scatter_product_gradient(const nt__backward *b, nt_tensor *out) {
+    nt_dtype dtype = nt_dtype_of(b->cotangent);
+    nt_tensor zero = nt_tensor_number(0), one = nt_tensor_number(1), update = b->operands[2];
+    if (b->wanted[0]) out[0] = nt_mul_at(b->cotangent, scatter_like(b, 1, update, NT__MULTIPLY), b->site);
+    if (!b->wanted[2]) return;
+    nt_tensor is_zero = nt_equal_at(update, zero, b->site), own_zeros = nt_convert_at(is_zero, dtype, b->site);
+    nt_tensor zeros = read_back(b, scatter_like(b, 0, own_zeros, NT__ADD));
+    nt_tensor factor = nt_where_at(is_zero, one, update, b->site);
+    nt_tensor product = read_back(b, nt_mul_at(b->operands[0], scatter_like(b, 1, factor, NT__MULTIPLY), b->site));
+    nt_tensor alone = nt_equal_at(zeros, own_zeros, b->site);
+    nt_tensor others = nt_where_at(alone, nt_div_at(product, factor, b->site), zero, b->site);
+    out[2] = nt_mul_at(read_back(b, b->cotangent), others, b->site);
+}
+
 void nt__gradient_scatter(const nt__backward *b, nt_tensor *out) {
     int reducer = b->node->attributes.choice;
-    if (reducer == NT__MAXIMUM || reducer == NT__MAXIMUM_OR_NAN) {
-        scatter_max_gradient(b, out);
+    if (reducer == NT__MULTIPLY) {
+        scatter_product_gradient(b, out);
+        return;
+    }
+    if (reducer != NT__ADD && reducer != NT__SECOND) {
+        scatter_extreme_gradient(b, out);
         return;
     }
     out[0] = b->cotangent;

@@ -70,9 +70,13 @@ typedef struct nt__backward {
     ROW(erf, "chlo.erf", floating, erf, nothing, "")                                        \
     ROW(erfc, "chlo.erfc", floating, erfc, nothing, "")                                     \
     ROW(erf_inv, "chlo.erf_inv", floating, erf_inv, nothing, "")                            \
+    ROW(lgamma, "chlo.lgamma", floating, lgamma, nothing, "")                               \
+    ROW(digamma, "chlo.digamma", floating, digamma, nothing, "")                            \
+    ROW(polygamma, "chlo.polygamma", floating, polygamma, nothing, "")                      \
     ROW(floor, "floor", floating, zero, nothing, "")                                        \
     ROW(ceil, "ceil", floating, zero, nothing, "")                                          \
     ROW(round, "round_nearest_even", floating, zero, nothing, "")                           \
+    ROW(round_half_away, "round_nearest_afz", floating, zero, nothing, "")                  \
     ROW(relu, "maximum", numeric, relu, nothing, "")                                        \
     ROW(compare, "compare", compare, zero, compare, "")                                     \
     ROW(and, "and", bits, zero, nothing, "")                                                \
@@ -111,6 +115,7 @@ typedef struct nt__backward {
     ROW(conv, "convolution", conv, conv, conv, "")                                          \
     ROW(window_sum, "reduce_window", window, window_sum, window, "")                        \
     ROW(window_max, "reduce_window", window, window_max, window, "")                        \
+    ROW(cumulative, "reduce_window", window, cumulative, window, "")                        \
     ROW(window_pick, "select_and_scatter", same, window_pick, window_pick, "")              \
     ROW(first_max, NULL, same, first_max, nothing, "")                                      \
     ROW(region_parameter, NULL, given, zero, nothing, "")                                   \
@@ -153,15 +158,15 @@ enum nt__channel { NT__SAMPLE = -1, NT__CHANNEL = -2 };
 /* What an operation knows beside its operands. Each field is used by the operations named. */
 typedef struct nt__attributes {
     nt_shape lists[4]; /* as the row's `lists` names them; dot: batch a, b, contracting a, b */
-    int choice;        /* compare: nt__comparison. Reductions, scatter: nt__reducer. iota, concatenate: the axis. sort:
-                          nt_order. region_parameter: nt__parameter_kind */
+    int choice; /* compare: nt__comparison. Reductions, windows, scatter: nt__reducer. iota, concatenate: the axis.
+                    sort: nt_order. region_parameter: nt__parameter_kind */
     const void *elements; /* constant: row-major; the node has a copy */
     bool splat;           /* constant: one element fills the shape */
     int result,
         results;      /* sort: which result of its line the node is, and of how many; their types are the operands' */
     const char *name; /* input */
     int role, index;  /* input. region_parameter, result: which one (region.h) */
-    const nt__window *window; /* conv, window_sum, window_max, window_pick; lives as long as the trace */
+    const nt__window *window; /* conv, window_sum, window_max, cumulative, window_pick; lives as long as the trace */
     bool alone;               /* a node of its own, also where there is an equal one */
 } nt__attributes;
 
@@ -177,6 +182,7 @@ typedef enum nt__reducer {
     NT__EITHER,
     NT__BOTH,
     NT__SECOND,
+    NT__LOG_SUM_EXP,  /* log(exp(a) + exp(b)); floating */
     NT__FIRST_MAXIMUM /* of select_and_scatter: does the first stay chosen? A nan is the largest. */
 } nt__reducer;
 
@@ -283,6 +289,8 @@ bool nt__is_number(nt_tensor x);
 nt_tensor nt__filled(const char *what, nt__type type, double value, nt_site site);
 /* The same with a number of the user's, which counts as data that a program captures. */
 nt_tensor nt__given_number(const char *what, nt__type type, double value, nt_site site);
+/* The scalar that a reduction begins with: `value`, or the number of the type that is nearest to an infinity. */
+nt_tensor nt__identity(const char *what, nt_dtype dtype, double value, nt_site site);
 /* A new node of two operands, broadcast against each other; `what` is the operation in the user's words. */
 nt_tensor nt__binary(const char *what, nt__op op, nt_tensor a, nt_tensor b, nt_site site,
                      const nt__attributes *attributes);
@@ -311,7 +319,7 @@ void nt__share_end(uint32_t before);
 /* Of a constant: the bytes that its elements are given in. */
 size_t nt__element_bytes(const nt__node *node);
 
-/* ---- windows (conv.c) ------------------------------------------------------------------------------------------- */
+/* ---- windows (conv.c, pool.c) ----------------------------------------------------------------------------------- */
 
 /* Places of the window along an axis of `size` elements. */
 int64_t nt__window_places(const nt__window *window, int axis, int64_t size);
@@ -328,6 +336,10 @@ bool nt__window_numbers(const int64_t *given, int axes, const char *name, const 
 /* Padding of the user's. False after keeping an error. */
 bool nt__window_padding(const int64_t (*pad)[2], bool same, int axes, const char *what, nt_site site,
                         nt__window *window);
+/* The reduction of each place of the window, which has an entry for each axis of x. `start` is its identity, and what
+ * padding is. */
+nt_tensor nt__window_reduce(nt__op op, nt__reducer reducer, nt_tensor x, double start, const nt__window *window,
+                            nt_site site);
 
 /* ---- the table's rules ------------------------------------------------------------------------------------------ */
 

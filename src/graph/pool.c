@@ -49,19 +49,24 @@ static nt_tensor moving(nt__op op, nt__reducer reducer, int count, nt_tensor *op
     nt__window *kept = nt__trace_alloc(site, what, 1, sizeof *kept);
     if (!kept) return nt__failed();
     *kept = *window;
-    operands[count - 1] = nt__filled(what, (nt__type){nt_dtype_of(operands[0]), {0}}, start, site);
+    operands[count - 1] = nt__identity(what, nt_dtype_of(operands[0]), start, site);
     nt_tensor y =
         nt__emit(op, site, (nt__type){0}, count, operands, &(nt__attributes){.window = kept, .choice = reducer});
     nt__type type = {nt_dtype_of(y), nt_shape_of(y)};
     return nt_shape_elements(type.shape) == 0 ? nt__filled(what, type, 0, site) : y;
 }
 
+nt_tensor nt__window_reduce(nt__op op, nt__reducer reducer, nt_tensor x, double start, const nt__window *window,
+                            nt_site site) {
+    return moving(op, reducer, 2, (nt_tensor[2]){x}, start, window, site);
+}
+
 static nt_tensor window_sum(nt_tensor x, const nt__window *window, nt_site site) {
-    return moving(NT__OP_window_sum, NT__ADD, 2, (nt_tensor[2]){x}, 0, window, site);
+    return nt__window_reduce(NT__OP_window_sum, NT__ADD, x, 0, window, site);
 }
 
 static nt_tensor window_max(nt_tensor x, const nt__window *window, nt_site site) {
-    return moving(NT__OP_window_max, NT__MAXIMUM_OR_NAN, 2, (nt_tensor[2]){x}, -HUGE_VAL, window, site);
+    return nt__window_reduce(NT__OP_window_max, NT__MAXIMUM_OR_NAN, x, -HUGE_VAL, window, site);
 }
 
 /* The sum over windows of the cotangent, spread out by the stride. */

@@ -162,6 +162,18 @@ static const char *const reducers[] = {
     [NT__EITHER] = OF_TWO("or"),
     [NT__BOTH] = OF_TWO("and"),
     [NT__SECOND] = "",
+    /* The larger plus log(1 + exp(-|a - b|)), of equal ones with a difference of 0: that of two infinities is nan. */
+    [NT__LOG_SUM_EXP] = "      %e = \"stablehlo.compare\"(%a, %b) <{comparison_direction = "
+                        "#stablehlo<comparison_direction EQ>}> : ($, $) -> tensor<i1>\n"
+                        "      %z = \"stablehlo.constant\"() <{value = dense<0.0> : $}> : () -> $\n"
+                        "      %s = \"stablehlo.subtract\"(%a, %b) : ($, $) -> $\n"
+                        "      %d = \"stablehlo.select\"(%e, %z, %s) : (tensor<i1>, $, $) -> $\n"
+                        "      %p = \"stablehlo.abs\"(%d) : ($) -> $\n"
+                        "      %n = \"stablehlo.negate\"(%p) : ($) -> $\n"
+                        "      %x = \"stablehlo.exponential\"(%n) : ($) -> $\n"
+                        "      %l = \"stablehlo.log_plus_one\"(%x) : ($) -> $\n"
+                        "      %m = \"stablehlo.maximum\"(%a, %b) : ($, $) -> $\n"
+                        "      %r = \"stablehlo.add\"(%m, %l) : ($, $) -> $\n",
     [NT__FIRST_MAXIMUM] = "      %g = \"stablehlo.compare\"(%a, %b) <{comparison_direction = "
                           "#stablehlo<comparison_direction GE>}> : ($, $) -> tensor<i1>\n"
                           "      %n = \"stablehlo.compare\"(%a, %a) <{comparison_direction = "

@@ -69,8 +69,22 @@ static nt_tensor bits32(const char *what, nt_tensor key, nt_shape shape, nt_site
     return blocks(what, key, shape, site, &x) ? nt_xor_at(x.first, x.second, site) : nt__failed();
 }
 
-nt_tensor nt_random_bits_at(nt_tensor key, nt_shape shape, nt_site site) {
-    return bits32("random_bits", key, shape, site);
+/* Both words of each block, one after the other. */
+static nt_tensor bits64(const char *what, nt_tensor key, nt_shape shape, nt_site site) {
+    words x;
+    if (!blocks(what, key, shape, site, &x)) return nt__failed();
+    nt_tensor high = nt_shift_left_at(nt_convert_at(x.first, NT_U64, site), NUMBER(32), site);
+    return nt_or_at(high, nt_convert_at(x.second, NT_U64, site), site);
+}
+
+nt_tensor nt_random_bits_at(nt_tensor key, nt_dtype dtype, nt_shape shape, nt_site site) {
+    const char *what = "random_bits";
+    if (dtype == NT_U64) return bits64(what, key, shape, site);
+    if (dtype == NT_U32) return bits32(what, key, shape, site);
+    if (dtype != NT_U16 && dtype != NT_U8)
+        return nt__trace_fail(site, what, "draws u8, u16, u32 or u64; nt_bitcast reads them as another type");
+    nt_tensor low = nt_and_at(bits32(what, key, shape, site), NUMBER(dtype == NT_U8 ? 0xFF : 0xFFFF), site);
+    return nt_convert_at(low, dtype, site);
 }
 
 nt_tensor nt_random_fold_at(nt_tensor key, nt_tensor data, nt_site site) {
@@ -103,11 +117,7 @@ static nt_tensor unit(const char *what, nt_tensor key, nt_dtype dtype, nt_shape 
     if (dtype == NT_F32) {
         mantissa = nt_shift_right_logical_at(bits32(what, key, shape, site), NUMBER(9), site);
     } else {
-        words x;
-        if (!blocks(what, key, shape, site, &x)) return nt__failed();
-        nt_tensor high = nt_shift_left_at(nt_convert_at(x.first, NT_U64, site), NUMBER(32), site);
-        nt_tensor whole = nt_or_at(high, nt_convert_at(x.second, NT_U64, site), site);
-        mantissa = nt_shift_right_logical_at(whole, NUMBER(12), site);
+        mantissa = nt_shift_right_logical_at(bits64(what, key, shape, site), NUMBER(12), site);
     }
     return nt_sub_at(nt_bitcast_at(nt_or_at(mantissa, exponent, site), dtype, site), NUMBER(1), site);
 }

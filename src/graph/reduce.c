@@ -1,4 +1,5 @@
-/* Reductions over axes, and what is made of them: variance, running sums and products, softmax. */
+/* Reductions over axes, and what is made of them: variance, places of extremes, softmax. Not here: running reductions
+ * (cumulative.c). */
 #include <math.h>
 
 #include "graph/node.h"
@@ -49,7 +50,7 @@ static nt_tensor reduce(nt__op op, nt__reducer reducer, nt_tensor x, nt_shape ax
     bool keep;
     if (!node || !nt__axes(site, what, node->type, &axes, &keep)) return nt__failed();
     if (axes.rank == 0) return x;
-    nt_tensor operands[] = {x, nt__filled(what, (nt__type){node->type.dtype, {0}}, start, site)};
+    nt_tensor operands[] = {x, nt__identity(what, node->type.dtype, start, site)};
     nt_tensor y = nt__emit(op, site, (nt__type){0}, 2, operands, &(nt__attributes){.lists = {axes}, .choice = reducer});
     return keep ? nt_reshape_at(y, kept(node->type.shape, axes), site) : y;
 }
@@ -140,24 +141,14 @@ nt_tensor nt_deviation_at(nt_tensor x, double correction, nt_shape axes, nt_site
     return nt_sqrt_at(variance("deviation", x, correction, axes, site), site);
 }
 
-/* The number of the type that is nearest to an infinity. */
-static double nearest_to(double infinity, nt_dtype dtype) {
-    if (nt_dtype_is_float(dtype)) return infinity;
-    char element[8];
-    nt__element_set(dtype, element, infinity);
-    return nt__element_get(dtype, element);
-}
-
 nt_tensor nt_reduce_max_at(nt_tensor x, nt_shape axes, nt_site site) {
-    nt_dtype dtype = nt_dtype_of(x);
-    nt__reducer reducer = nt_dtype_is_float(dtype) ? NT__MAXIMUM_OR_NAN : NT__MAXIMUM;
-    return reduce_numeric(NT__OP_reduce_max, reducer, x, axes, nearest_to(-HUGE_VAL, dtype), site);
+    nt__reducer reducer = nt_dtype_is_float(nt_dtype_of(x)) ? NT__MAXIMUM_OR_NAN : NT__MAXIMUM;
+    return reduce_numeric(NT__OP_reduce_max, reducer, x, axes, -HUGE_VAL, site);
 }
 
 nt_tensor nt_reduce_min_at(nt_tensor x, nt_shape axes, nt_site site) {
-    nt_dtype dtype = nt_dtype_of(x);
-    nt__reducer reducer = nt_dtype_is_float(dtype) ? NT__MINIMUM_OR_NAN : NT__MINIMUM;
-    return reduce_numeric(NT__OP_reduce_min, reducer, x, axes, nearest_to(HUGE_VAL, dtype), site);
+    nt__reducer reducer = nt_dtype_is_float(nt_dtype_of(x)) ? NT__MINIMUM_OR_NAN : NT__MINIMUM;
+    return reduce_numeric(NT__OP_reduce_min, reducer, x, axes, HUGE_VAL, site);
 }
 
 void nt__gradient_reduce_extreme(const nt__backward *b, nt_tensor *out) {
@@ -205,52 +196,17 @@ nt_tensor nt_argmin_at(nt_tensor x, int64_t axis, nt_site site) {
     return first_extreme("argmin", x, axis, nt_reduce_min_at, site);
 }
 
-/* ---- products and running sums ---------------------------------------------------------------------------------- */
+/* ---- products --------------------------------------------------------------------------------------------------- */
 
 nt_tensor nt_prod_at(nt_tensor x, nt_shape axes, nt_site site) {
     return reduce_numeric(NT__OP_prod, NT__MULTIPLY, x, axes, 1, site);
 }
 
-/* x moved by `steps` along an axis, toward its end when positive; `filler` comes in. */
-static nt_tensor shifted_by(nt_tensor x, int axis, int64_t steps, double filler, nt_site site) {
-    nt_shape low = {.rank = nt_rank(x)}, high = low;
-    low.dims[axis] = steps;
-    high.dims[axis] = -steps;
-    return nt_pad_at(x, low, high, nt_tensor_number(filler), site);
-}
-
-/* Each element with all before it, by doubling: after step k it holds the last 2^k.
- * Source: Hillis and Steele, Data parallel algorithms, 1986.
- */
-static nt_tensor scan(nt_tensor (*combine)(nt_tensor a, nt_tensor b, nt_site site), double identity, nt_tensor x,
-                      int axis, bool reverse, nt_site site) {
-    int64_t size = nt_shape_of(x).dims[axis];
-    for (int64_t step = 1; step < size; step *= 2)
-        x = combine(x, shifted_by(x, axis, reverse ? -step : step, identity, site), site);
-    return x;
-}
-
-static bool can_scan(const char *what, nt_tensor x, int64_t axis, int *at, nt_site site) {
-    const nt__node *node = nt__node_of(x, site, what);
-    return node && nt__type_numeric(site, what, node->type) && nt__axis(site, what, node->type, axis, at);
-}
-
-nt_tensor nt_cumsum_at(nt_tensor x, int64_t axis, nt_direction direction, nt_site site) {
-    int at;
-    if (!can_scan("cumsum", x, axis, &at, site)) return nt__failed();
-    return scan(nt_add_at, 0, x, at, direction == NT_BACKWARD, site);
-}
-
-nt_tensor nt_cumprod_at(nt_tensor x, int64_t axis, nt_direction direction, nt_site site) {
-    int at;
-    if (!can_scan("cumprod", x, axis, &at, site)) return nt__failed();
-    return scan(nt_mul_at, 1, x, at, direction == NT_BACKWARD, site);
-}
-
 /* The product of all elements before or after each, without it. */
 static nt_tensor others(nt_tensor x, bool after, nt_site site) {
-    nt_tensor inclusive = scan(nt_mul_at, 1, x, 0, after, site);
-    return shifted_by(inclusive, 0, after ? -1 : 1, 1, site);
+    nt_tensor inclusive = nt_cumprod_at(x, 0, after ? NT_BACKWARD : NT_FORWARD, site);
+    nt_shape low = nt_dims(after ? -1 : 1, 0), high = nt_dims(-low.dims[0], 0);
+    return nt_pad_at(inclusive, low, high, nt_tensor_number(1), site);
 }
 
 /* The product of the other elements, which is right at zeros too. The reduced axes become axis 0. */
@@ -287,39 +243,33 @@ nt_tensor nt_logsumexp_at(nt_tensor x, nt_shape axes, nt_site site) {
     return nt_add_at(nt_log_at(sum, site), nt_reshape_at(shift, nt_shape_of(sum), site), site);
 }
 
-/* ---- softmax: along the last axis ------------------------------------------------------------------------------- */
+/* ---- softmax ---------------------------------------------------------------------------------------------------- */
 
-static bool has_last_axis(const char *what, nt_tensor x, nt_site site) {
+/* The axes to go over, kept; the last one when none is named. False after keeping an error. */
+static bool softmax_axes(const char *what, nt_tensor x, nt_shape *axes, nt_site site) {
+    bool keep;
+    if (take_keep(axes), axes->rank == 0) *axes = nt_dims(-1);
     const nt__node *node = nt__node_of(x, site, what);
-    int last;
-    return node && nt__type_floating(site, what, node->type) && nt__axis(site, what, node->type, -1, &last);
-}
-
-/* What a reduction of x along its last axis gave, with that axis as size 1. */
-static nt_tensor with_last_axis(nt_tensor x, nt_tensor reduced, nt_site site) {
-    nt_shape kept = nt_shape_of(x);
-    kept.dims[kept.rank - 1] = 1;
-    return nt_reshape_at(reduced, kept, site);
+    if (!node || !nt__type_floating(site, what, node->type) || !nt__axes(site, what, node->type, axes, &keep))
+        return false;
+    *axes = keeping(*axes, node->type.shape.rank);
+    return true;
 }
 
 /* x minus its largest. The shift carries no gradient, for it cancels, and needs not keep nan, for x does. */
-static nt_tensor shifted(nt_tensor x, nt_site site) {
-    nt_tensor largest = reduce(NT__OP_reduce_max, NT__MAXIMUM, x, nt_dims(-1), -HUGE_VAL, site);
-    return nt_sub_at(x, with_last_axis(x, nt_stop_gradient_at(largest, site), site), site);
+static nt_tensor shifted(nt_tensor x, nt_shape kept_axes, nt_site site) {
+    nt_tensor largest = reduce(NT__OP_reduce_max, NT__MAXIMUM, x, kept_axes, -HUGE_VAL, site);
+    return nt_sub_at(x, nt_stop_gradient_at(largest, site), site);
 }
 
-static nt_tensor sum_kept(nt_tensor x, nt_site site) {
-    return with_last_axis(x, nt_sum_at(x, nt_dims(-1), site), site);
+nt_tensor nt_log_softmax_at(nt_tensor x, nt_shape axes, nt_site site) {
+    if (!softmax_axes("log_softmax", x, &axes, site)) return nt__failed();
+    nt_tensor z = shifted(x, axes, site);
+    return nt_sub_at(z, nt_log_at(nt_sum_at(nt_exp_at(z, site), axes, site), site), site);
 }
 
-nt_tensor nt_log_softmax_at(nt_tensor x, nt_site site) {
-    if (!has_last_axis("log_softmax", x, site)) return nt__failed();
-    nt_tensor z = shifted(x, site);
-    return nt_sub_at(z, nt_log_at(sum_kept(nt_exp_at(z, site), site), site), site);
-}
-
-nt_tensor nt_softmax_at(nt_tensor x, nt_site site) {
-    if (!has_last_axis("softmax", x, site)) return nt__failed();
-    nt_tensor e = nt_exp_at(shifted(x, site), site);
-    return nt_div_at(e, sum_kept(e, site), site);
+nt_tensor nt_softmax_at(nt_tensor x, nt_shape axes, nt_site site) {
+    if (!softmax_axes("softmax", x, &axes, site)) return nt__failed();
+    nt_tensor e = nt_exp_at(shifted(x, axes, site), site);
+    return nt_div_at(e, nt_sum_at(e, axes, site), site);
 }

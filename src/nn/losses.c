@@ -30,7 +30,7 @@ nt_tensor nt_cross_entropy_at(nt_tensor logits, nt_tensor labels, nt_cross_entro
     }
     int64_t classes = scores.shape.dims[scores.shape.rank - 1];
     nt__claim_range(labels, 0, classes, site);
-    nt_tensor log_probability = nt_log_softmax_at(logits, site);
+    nt_tensor log_probability = nt_log_softmax_at(logits, nt_dims(-1), site);
     nt_tensor hit = nt_one_hot_at(labels, classes, NT_BOOL, site);
     /* A choice, not a product: a logit of minus infinity elsewhere must not make 0 * infinity. */
     nt_tensor chosen = nt_where_at(hit, log_probability, nt_tensor_number(0), site);

@@ -15,14 +15,15 @@
 
 enum { GOLDEN_MAX_INPUTS = 8, GOLDEN_MAX_OUTPUTS = 4 };
 
-/* What a builder gets: the inputs as tensors, in the file's order. Floating inputs have the type of the run. */
+/* What a builder gets: the inputs as tensors, in the file's order. Floating inputs have the type of the run. Results
+ * after the first go into `outputs`, at their places. */
 typedef struct golden_case {
     const json_t *attributes;
     nt_dtype floating;
     size_t count;
     const char *names[GOLDEN_MAX_INPUTS];
     nt_tensor inputs[GOLDEN_MAX_INPUTS];
-    nt_tensor *outputs; /* a builder may set those after the first, to have them compared too */
+    nt_tensor *outputs;
 } golden_case;
 
 /* An operation of a golden file, and what makes its value: its first output. */
@@ -138,7 +139,6 @@ typedef struct golden_run {
     nt__result *results;
     golden_expected *expected;
     size_t array_count, array_capacity, result_count, result_capacity, expected_capacity;
-    bool *differentiated; /* one for each nt__op: some case has a vjp through it; may be NULL */
 } golden_run;
 
 static inline nt_tensor golden_add_array(golden_run *run, const json_t *json) {
@@ -167,7 +167,7 @@ static inline golden_expected golden_expect_vjp(const json_t *json, const char *
 
 /* The products of all outputs are added up. */
 static inline void golden_add_vjp(golden_run *run, const json_t *json, const char *name, const golden_case *c,
-                                  const nt_tensor *values, size_t value_count) {
+                                  const nt_tensor *outputs) {
     json_t *products = json_object_get(json, "vjp"), *numbers;
     nt_tensor inputs[GOLDEN_MAX_INPUTS], out[GOLDEN_MAX_INPUTS], more[GOLDEN_MAX_INPUTS];
     const char *input, *names[GOLDEN_MAX_INPUTS];
@@ -177,10 +177,12 @@ static inline void golden_add_vjp(golden_run *run, const json_t *json, const cha
         inputs[count++] = golden_input(c, input);
     }
     if (count == 0) return;
-    for (size_t k = 0; k < value_count; k++) {
-        nt_tensor cotangent = golden_add_array(run, json_array_get(json_object_get(json, "cotangents"), k));
-        nt__vjp(values[k], cotangent, inputs, count, k ? more : out, NULL);
-        for (size_t i = 0; k && i < count; i++) out[i] = nt_add(out[i], more[i]);
+    const json_t *cotangents = json_object_get(json, "cotangents");
+    for (size_t o = 0; o < json_array_size(cotangents); o++) {
+        if (!nt_dtype_is_float(nt_dtype_of(outputs[o]))) continue;
+        nt_tensor seed = golden_add_array(run, json_array_get(cotangents, o)), of_one[GOLDEN_MAX_INPUTS];
+        nt__vjp(outputs[o], seed, inputs, count, of_one, NULL);
+        for (size_t i = 0; i < count; i++) out[i] = o ? nt_add(out[i], of_one[i]) : of_one[i];
     }
     for (size_t i = 0; i < count; i++)
         golden_add_result(run, out[i], golden_expect_vjp(json, name, names[i], json_object_get(products, names[i])));
@@ -196,19 +198,15 @@ static inline void golden_add_case(golden_run *run, const json_t *json, const go
         c.inputs[c.count++] = golden_add_array(run, array);
     }
     const nt__graph *graph = nt__trace_current();
-    size_t first = graph->node_count;
-    nt_tensor values[GOLDEN_MAX_OUTPUTS] = {{0}};
-    size_t value_count = 1;
-    c.outputs = values;
-    values[0] = row->build(&c);
-    while (value_count < GOLDEN_MAX_OUTPUTS && values[value_count].trace) value_count++;
+    nt_tensor outputs[GOLDEN_MAX_OUTPUTS] = {{0}};
+    c.outputs = outputs;
+    outputs[0] = row->build(&c);
     if (nt__trace_status(graph) != NT_OK) fail_msg("%s: %s", name, nt_error_message());
-    for (size_t id = first; run->differentiated && json_object_get(json, "vjp") && id < graph->node_count; id++)
-        run->differentiated[graph->nodes[id]->op] = true;
-    const json_t *outputs = json_object_get(json, "outputs");
-    for (size_t k = 0; k < value_count; k++)
-        golden_add_result(run, values[k], (golden_expected){name, NULL, json_array_get(outputs, k), NULL});
-    golden_add_vjp(run, json, name, &c, values, value_count);
+    const json_t *expected = json_object_get(json, "outputs");
+    assert_true(json_array_size(expected) <= GOLDEN_MAX_OUTPUTS);
+    for (size_t i = 0; i < json_array_size(expected); i++)
+        golden_add_result(run, outputs[i], (golden_expected){name, NULL, json_array_get(expected, i), NULL});
+    golden_add_vjp(run, json, name, &c, outputs);
     if (nt__trace_status(graph) != NT_OK) fail_msg("%s: gradient: %s", name, nt_error_message());
 }
 
@@ -315,10 +313,10 @@ static inline void golden_finish(golden_run *run, nt__graph *graph) {
     assert_int_equal(wrong, 0);
 }
 
-/* Runs the cases of the plan. Every row must meet one. `differentiated`: see golden_run. */
-static inline void golden_check(const golden_plan *plan, nt_dtype floating, bool *differentiated) {
+/* Runs the cases of the plan. Every row must meet one. */
+static inline void golden_check(const golden_plan *plan, nt_dtype floating) {
     json_t *document = golden_read(plan->file);
-    golden_run run = {.floating = floating, .differentiated = differentiated};
+    golden_run run = {.floating = floating};
     nt__graph *graph = nt__trace_begin();
     assert_non_null(graph);
     golden_trace(&run, document, plan);

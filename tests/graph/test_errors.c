@@ -120,6 +120,20 @@ MISTAKE(variance_integer, nt_variance(I32(2), 0))
 MISTAKE(logsumexp_axis, nt_logsumexp(F32(2, 3), 2))
 MISTAKE(argmax_empty, nt_argmax(F32(2, 0), 1))
 MISTAKE(cumsum_axis, nt_cumsum(SCALAR, 0, NT_FORWARD))
+MISTAKE(cumprod_bool, nt_cumprod(BOOL(2), 0, NT_FORWARD))
+MISTAKE(cummax_axis, nt_cummax(F32(2, 3), 2, NT_FORWARD))
+MISTAKE(cummin_bool, nt_cummin(BOOL(2), 0, NT_BACKWARD))
+MISTAKE(cumlogsumexp_integer, nt_cumlogsumexp(I32(2), 0, NT_FORWARD))
+MISTAKE(softmax_axis, nt_softmax(F32(2, 3), 0, 2))
+MISTAKE(hypot_integer, nt_hypot(I32(2), 2))
+MISTAKE(hypot_shapes, nt_hypot(F32(2), F32(3)))
+MISTAKE(copysign_types, nt_copysign(F32(2), I32(2)))
+MISTAKE(logaddexp_shapes, nt_logaddexp(F32(2), F32(3)))
+MISTAKE(lgamma_integer, nt_lgamma(I32(2)))
+MISTAKE(polygamma_order, nt_polygamma(-1, F32(2)))
+MISTAKE(round_half_away_bool, nt_round_half_away(BOOL(2)))
+MISTAKE(scatter_mul_bool, nt_scatter_mul(BOOL(3), I32(2), BOOL(2), 0))
+MISTAKE(scatter_min_types, nt_scatter_min(F32(3), I32(2), I32(2), 0))
 MISTAKE(slice_stride, nt_slice_strided(F32(6), nt_dims(0), nt_dims(6), nt_dims(0)))
 MISTAKE(pad_too_much_cut, nt_pad(F32(2, 3), nt_dims(0, -2), nt_dims(0, -2), 0))
 MISTAKE(pad_value, nt_pad(F32(2), nt_dims(1), nt_dims(1), I32(2)))
@@ -329,6 +343,20 @@ static const struct {
     ROW(logsumexp_axis, "logsumexp: axis 2 of f32[2,3]: its axes run from -2 to 1"),
     ROW(argmax_empty, "argmax: axis 1 of f32[2,0]: its size must be from 1 to 2147483647"),
     ROW(cumsum_axis, "cumsum: axis 0 of f32[]: a scalar has no axes"),
+    ROW(cumprod_bool, "cumprod: needs a floating or integer tensor, got bool[2]; nt_convert makes one"),
+    ROW(cummax_axis, "cummax: axis 2 of f32[2,3]: its axes run from -2 to 1"),
+    ROW(cummin_bool, "cummin: needs a floating or integer tensor, got bool[2]; nt_convert makes one"),
+    ROW(cumlogsumexp_integer, "cumlogsumexp: needs a floating tensor, got i32[2]; nt_convert makes one"),
+    ROW(softmax_axis, "softmax: axis 2 of f32[2,3]: its axes run from -2 to 1"),
+    ROW(hypot_integer, "hypot: needs a floating tensor, got i32[2]; nt_convert makes one"),
+    ROW(hypot_shapes, "hypot: f32[2] and f32[3]" NOT_BROADCAST),
+    ROW(copysign_types, "copysign: f32[2] and i32[2]: element types differ; nt_convert makes them equal"),
+    ROW(logaddexp_shapes, "logaddexp: f32[2] and f32[3]" NOT_BROADCAST),
+    ROW(lgamma_integer, "lgamma: needs a floating tensor, got i32[2]; nt_convert makes one"),
+    ROW(polygamma_order, "polygamma: the order is -1: it must be at least 0"),
+    ROW(round_half_away_bool, "round_half_away: needs a floating tensor, got bool[2]; nt_convert makes one"),
+    ROW(scatter_mul_bool, "scatter_mul: needs a floating or integer tensor, got bool[3]; nt_convert makes one"),
+    ROW(scatter_min_types, "scatter_min: i32[2] into f32[3]: element types differ; nt_convert makes them equal"),
     ROW(slice_stride, "slice: the strides [0] of f32[6] must be positive, one for each axis"),
     ROW(pad_too_much_cut, "pad: f32[2,3] cannot be padded by [0,-2] before and [0,-2] after: one number for each axis, "
                           "and no more may be cut than is there"),

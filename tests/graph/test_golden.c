@@ -1,6 +1,5 @@
-/* The operations against trusted numbers: value and vector-Jacobian product of every golden case, f32 and f64; central
- * differences for what has no golden case; and that every differentiable operation meets one of the two.
- */
+/* The operations against trusted numbers: value and vector-Jacobian product of every golden case, f32 and f64.
+ * Gradients of what has no golden case are in test_gradients.c. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -54,9 +53,12 @@ UNARY(atanh)
 UNARY(erf)
 UNARY(erfc)
 UNARY(erf_inv)
+UNARY(lgamma)
+UNARY(digamma)
 UNARY(floor)
 UNARY(ceil)
 UNARY(trunc)
+UNARY(round_half_away)
 UNARY(is_finite)
 UNARY(is_nan)
 UNARY(not )
@@ -77,6 +79,8 @@ BINARY(atan2)
 BINARY(rem)
 BINARY(mod)
 BINARY(logaddexp)
+BINARY(hypot)
+BINARY(copysign)
 BINARY(and)
 BINARY(or)
 BINARY(xor)
@@ -116,6 +120,96 @@ static nt_tensor build_where_sqrt_safe(const golden_case *c) {
 static nt_tensor build_clamp(const golden_case *c) {
     if (golden_has(c, "lo")) return nt_clamp(IN("x"), IN("lo"), IN("hi"));
     return nt_clamp(X, golden_number(c, "lo"), golden_number(c, "hi"));
+}
+
+/* ---- activations: compositions of the operations ---------------------------------------------------------------- */
+
+static nt_tensor softplus(nt_tensor x) {
+    return nt_logaddexp(x, 0);
+}
+
+static nt_tensor build_log_sigmoid(const golden_case *c) {
+    return nt_neg(softplus(nt_neg(X)));
+}
+
+static nt_tensor build_softplus(const golden_case *c) {
+    return softplus(X);
+}
+
+static nt_tensor build_softsign(const golden_case *c) {
+    return nt_div(X, nt_add(1, nt_abs(X)));
+}
+
+static nt_tensor relu6(nt_tensor x) {
+    return nt_where(nt_less(x, 6), nt_relu(x), 6);
+}
+
+static nt_tensor build_relu6(const golden_case *c) {
+    return relu6(X);
+}
+
+static nt_tensor build_leaky_relu(const golden_case *c) {
+    return nt_where(nt_greater_equal(X, 0), X, nt_mul(golden_number(c, "negative_slope"), X));
+}
+
+/* The inner choice keeps the exponential of what is not chosen from overflowing. */
+static nt_tensor elu(nt_tensor x, double scale) {
+    nt_tensor positive = nt_greater(x, 0), curve = nt_expm1(nt_div(nt_where(positive, 0, x), scale));
+    return nt_where(positive, x, nt_mul(scale, curve));
+}
+
+static nt_tensor build_elu(const golden_case *c) {
+    return elu(X, golden_number_or(c, "alpha", 1));
+}
+
+/* Klambauer et al. 2017 */
+static nt_tensor build_selu(const golden_case *c) {
+    const double scale = 1.0507009873554804934193349852946, slope = 1.6732632423543772848170429916717;
+    nt_tensor positive = nt_greater(X, 0), curve = nt_mul(slope, nt_expm1(nt_where(positive, 0, X)));
+    return nt_mul(scale, nt_where(positive, X, curve));
+}
+
+static nt_tensor gelu(nt_tensor x) {
+    return nt_mul(nt_mul(0.5, x), nt_erfc(nt_mul(x, -M_SQRT1_2)));
+}
+
+static nt_tensor build_gelu_exact(const golden_case *c) {
+    return gelu(X);
+}
+
+static nt_tensor build_gelu_tanh(const golden_case *c) {
+    nt_tensor cube = nt_mul(nt_square(X), X), inner = nt_add(X, nt_mul(0.044715, cube));
+    return nt_mul(nt_mul(0.5, X), nt_add(1, nt_tanh(nt_mul(M_2_SQRTPI * M_SQRT1_2, inner))));
+}
+
+static nt_tensor build_silu(const golden_case *c) {
+    return nt_mul(X, nt_logistic(X));
+}
+
+static nt_tensor build_mish(const golden_case *c) {
+    return nt_mul(X, nt_tanh(softplus(X)));
+}
+
+static nt_tensor build_hard_tanh(const golden_case *c) {
+    return nt_where(nt_greater(X, 1), 1, nt_where(nt_less(X, -1), -1, X));
+}
+
+static nt_tensor hard_sigmoid(nt_tensor x) {
+    return nt_div(relu6(nt_add(x, 3)), 6);
+}
+
+static nt_tensor build_hard_sigmoid(const golden_case *c) {
+    return hard_sigmoid(X);
+}
+
+static nt_tensor build_hard_swish(const golden_case *c) {
+    return nt_mul(X, hard_sigmoid(X));
+}
+
+static nt_tensor build_glu(const golden_case *c) {
+    nt_tensor parts[2];
+    nt_parts(X, golden_number(c, "axis"), 2, parts);
+    return nt_mul(parts[0], nt_logistic(parts[1]));
 }
 
 static const golden_row elementwise[] = {
@@ -184,6 +278,27 @@ static const golden_row elementwise[] = {
     {"or", build_or},
     {"xor", build_xor},
     {"round_half_even", build_round},
+    {"round_half_away", build_round_half_away},
+    {"lgamma", build_lgamma},
+    {"digamma", build_digamma},
+    {"hypot", build_hypot},
+    {"copysign", build_copysign},
+    {"log_sigmoid", build_log_sigmoid},
+    {"softplus", build_softplus},
+    {"softsign", build_softsign},
+    {"relu6", build_relu6},
+    {"leaky_relu", build_leaky_relu},
+    {"elu", build_elu},
+    {"selu", build_selu},
+    {"celu", build_elu},
+    {"gelu_exact", build_gelu_exact},
+    {"gelu_tanh", build_gelu_tanh},
+    {"silu", build_silu},
+    {"mish", build_mish},
+    {"hard_tanh", build_hard_tanh},
+    {"hard_sigmoid", build_hard_sigmoid},
+    {"hard_swish", build_hard_swish},
+    {"glu", build_glu},
 };
 
 /* ---- integers and conversion ------------------------------------------------------------------------------------ */
@@ -304,13 +419,14 @@ static nt_direction direction_of(const golden_case *c) {
     return json_is_true(json_object_get(c->attributes, "reverse")) ? NT_BACKWARD : NT_FORWARD;
 }
 
-static nt_tensor build_cumsum(const golden_case *c) {
-    return nt_cumsum(X, golden_number(c, "axis"), direction_of(c));
-}
-
-static nt_tensor build_cumprod(const golden_case *c) {
-    return nt_cumprod(X, golden_number(c, "axis"), direction_of(c));
-}
+#define CUMULATIVE(name)                                                \
+    static nt_tensor build_##name(const golden_case *c) {               \
+        return nt_##name(X, golden_number(c, "axis"), direction_of(c)); \
+    }
+CUMULATIVE(cumsum)
+CUMULATIVE(cumprod)
+CUMULATIVE(cummax)
+CUMULATIVE(cumlogsumexp)
 
 static nt_tensor build_norm2(const golden_case *c) {
     return nt_norm_at(X, axes_of(c), NT_SITE);
@@ -320,22 +436,12 @@ static nt_tensor build_norm1(const golden_case *c) {
     return nt_norm1_at(X, axes_of(c), NT_SITE);
 }
 
-/* A function of the last axis, along the axis of the case. */
-static nt_tensor along_axis(const golden_case *c, nt_tensor (*function)(nt_tensor x, nt_site site)) {
-    int rank = nt_rank(X), axis = (int)golden_number(c, "axis");
-    nt_shape swap = {.rank = rank};
-    for (int i = 0; i < rank; i++) swap.dims[i] = i;
-    swap.dims[axis] = rank - 1;
-    swap.dims[rank - 1] = axis;
-    return nt_transpose_at(function(nt_transpose_at(X, swap, NT_SITE), NT_SITE), swap, NT_SITE);
-}
-
 static nt_tensor build_softmax(const golden_case *c) {
-    return along_axis(c, nt_softmax_at);
+    return nt_softmax(X, golden_number(c, "axis"));
 }
 
 static nt_tensor build_log_softmax(const golden_case *c) {
-    return along_axis(c, nt_log_softmax_at);
+    return nt_log_softmax(X, golden_number(c, "axis"));
 }
 
 static const golden_row reduce[] = {
@@ -346,6 +452,7 @@ static const golden_row reduce[] = {
     {"any", build_any},         {"all", build_all},
     {"argmax", build_argmax},   {"argmin", build_argmin},
     {"cumsum", build_cumsum},   {"cumprod", build_cumprod},
+    {"cummax", build_cummax},   {"cumlogsumexp", build_cumlogsumexp},
     {"softmax", build_softmax}, {"log_softmax", build_log_softmax},
     {"norm2", build_norm2},     {"norm1", build_norm1},
 };
@@ -436,6 +543,16 @@ static nt_tensor build_iota(const golden_case *c) {
     return nt_iota(NT_I32, golden_list(c, "shape"), (int)golden_number(c, "axis"));
 }
 
+static nt_tensor build_split(const golden_case *c) {
+    nt_shape sizes = golden_list(c, "sizes");
+    int64_t axis = (int64_t)golden_number(c, "axis"), start = 0;
+    for (int i = 0; i < sizes.rank; i++) {
+        c->outputs[i] = nt_range(X, axis, start, start + sizes.dims[i]);
+        start += sizes.dims[i];
+    }
+    return c->outputs[0];
+}
+
 static const golden_row shapes[] = {
     {"reshape", build_reshape},
     {"transpose", build_transpose},
@@ -444,6 +561,7 @@ static const golden_row shapes[] = {
     {"squeeze", build_squeeze},
     {"concatenate", build_concatenate},
     {"stack", build_stack},
+    {"split", build_split},
     {"pad", build_pad},
     {"flip", build_flip},
     {"roll", build_roll},
@@ -472,6 +590,14 @@ static nt_tensor build_scatter_set(const golden_case *c) {
 
 static nt_tensor build_scatter_add(const golden_case *c) {
     return nt_scatter_add(IN("t"), IN("i"), IN("u"), golden_number(c, "axis"));
+}
+
+static nt_tensor build_scatter_mul(const golden_case *c) {
+    return nt_scatter_mul(IN("t"), IN("i"), IN("u"), golden_number(c, "axis"));
+}
+
+static nt_tensor build_dropout(const golden_case *c) {
+    return nt_where(IN("keep"), nt_div(IN("x"), 1 - golden_number(c, "rate")), 0);
 }
 
 static nt_tensor build_scatter_max(const golden_case *c) {
@@ -504,7 +630,7 @@ static nt_tensor build_argsort(const golden_case *c) {
 }
 
 static nt_tensor build_top_k(const golden_case *c) {
-    return nt_top_k(X, golden_number(c, "k"), NULL);
+    return nt_top_k(X, golden_number(c, "k"), &c->outputs[1]);
 }
 
 static const golden_row indexing[] = {
@@ -514,6 +640,8 @@ static const golden_row indexing[] = {
     {"scatter_set", build_scatter_set},
     {"scatter_add", build_scatter_add},
     {"scatter_max", build_scatter_max},
+    {"scatter_mul", build_scatter_mul},
+    {"dropout", build_dropout},
     {"segment_sum", build_segment_sum},
     {"dynamic_slice", build_dynamic_slice},
     {"dynamic_update_slice", build_dynamic_update},
@@ -688,17 +816,15 @@ static const golden_row losses[] = {
 
 /* ---- the files -------------------------------------------------------------------------------------------------- */
 
-static bool differentiated[NT__OP_COUNT];
-
 #define FILE_TEST(rows, file, ...)                                                                  \
     static const golden_plan rows##_plan = {file, rows, sizeof rows / sizeof *rows, {__VA_ARGS__}}; \
     static void rows##_f32(void **state) {                                                          \
         (void)state;                                                                                \
-        golden_check(&rows##_plan, NT_F32, differentiated);                                         \
+        golden_check(&rows##_plan, NT_F32);                                                         \
     }                                                                                               \
     static void rows##_f64(void **state) {                                                          \
         (void)state;                                                                                \
-        golden_check(&rows##_plan, NT_F64, differentiated);                                         \
+        golden_check(&rows##_plan, NT_F64);                                                         \
     }
 /* Left out: a bound counts as a tie here, as in jnp.clip. */
 FILE_TEST(elementwise, "ops/elementwise.json", "elementwise/clamp/at_bounds_lax")
@@ -713,214 +839,6 @@ FILE_TEST(indexing, "ops/index.json", "index/take_out_of_range_fill", "index/dyn
 FILE_TEST(conv, "ops/conv.json", NULL)
 FILE_TEST(pool, "ops/pool.json", NULL)
 FILE_TEST(losses, "losses.json", NULL)
-
-/* ---- central differences ---------------------------------------------------------------------------------------- */
-
-static nt_tensor build_update_slice(const nt_tensor *inputs) {
-    return nt_update_slice(inputs[0], inputs[1], nt_dims(1, 1));
-}
-
-/* The block is read again, so that its cotangent is the sum of two ways. */
-static nt_tensor build_update_slice_twice(const nt_tensor *inputs) {
-    nt_tensor y = nt_update_slice(nt_square(inputs[0]), inputs[1], nt_dims(0, 2));
-    return nt_mul(y, nt_sum(inputs[1]));
-}
-
-/* The gradient is a graph like any other: it has a gradient itself. */
-static nt_tensor build_gradient(const nt_tensor *inputs) {
-    nt_tensor y = nt_mul(nt_tanh(inputs[0]), nt_matmul(nt_exp(inputs[0]), inputs[1])), gradient;
-    nt_tensor ones = nt_full(NT_F64, nt_shape_of(y), 1);
-    nt__vjp(y, ones, inputs, 1, &gradient, NULL);
-    return gradient;
-}
-
-static nt_tensor build_parts(const nt_tensor *inputs) {
-    nt_tensor parts[2];
-    nt_parts(inputs[0], 1, 2, parts);
-    return nt_sub(nt_square(parts[0]), nt_mul(parts[1], inputs[1]));
-}
-
-/* Two updates of one row, one that is dropped, and rows of which some are larger. */
-static nt_tensor build_scatter_max_rows(const nt_tensor *inputs) {
-    nt_tensor places = nt_sub(3, nt_mul(nt_iota(NT_I32, nt_dims(2, 2), 0), nt_iota(NT_I32, nt_dims(2, 2), 1)));
-    nt_tensor rows = nt_scatter_max(inputs[0], nt_where(nt_equal(places, 3), 1, nt_mul(places, 2)), inputs[1], 1);
-    return nt_square(rows);
-}
-
-static nt_tensor build_take_between(const nt_tensor *inputs) {
-    nt_tensor places = nt_sub(nt_iota(NT_I32, nt_dims(2, 3), 1), 1);
-    return nt_mul(nt_take(inputs[0], places, 1), nt_take(inputs[1], nt_convert(nt_add(places, 1), NT_U8), 1));
-}
-
-static nt_tensor build_top_k_of(const nt_tensor *inputs) {
-    nt_tensor indices, largest = nt_top_k(nt_square(inputs[0]), 2, &indices);
-    return nt_mul(largest, nt_take_along(inputs[1], indices, -1));
-}
-
-/* Nothing read from nothing, something written into nothing, nothing sorted. */
-static nt_tensor build_of_nothing(const nt_tensor *inputs) {
-    nt_tensor none = nt_iota(NT_I32, nt_dims(0), 0), two = nt_iota(NT_I64, nt_dims(2), 0);
-    nt_tensor written = nt_scatter_add(inputs[0], two, inputs[1], 0);
-    return nt_concatenate(0, nt_take(written, none, 0), nt_sort(inputs[0], 0, NT_ASCENDING),
-                          nt_scatter_set(inputs[1], none, inputs[0], 0), nt_flip(nt_square(inputs[1])));
-}
-
-static nt_tensor build_border_scalar(const nt_tensor *inputs) {
-    nt_tensor scalar = nt_sum(inputs[1]);
-    return nt_square(nt_pad_at(inputs[0], nt_dims(1, -1), nt_dims(-1, 2), scalar, NT_SITE));
-}
-
-static nt_tensor build_outer(const nt_tensor *inputs) {
-    return nt_outer(inputs[0], inputs[1]);
-}
-
-/* A diagonal, an implied result, a letter in three terms. */
-static nt_tensor build_einsums(const nt_tensor *inputs) {
-    nt_tensor implied = nt_einsum("ba , aac", inputs[0], inputs[1]);
-    return nt_einsum("bc,ba,aac->cb", implied, inputs[0], inputs[1]);
-}
-
-static nt_tensor build_norm_max(const nt_tensor *inputs) {
-    return nt_outer(nt_norm_max(inputs[0], -1), nt_norm_max(inputs[1], 0));
-}
-
-/* What no golden case has: groups with a stride and a dilation in the transposed convolution, channels first. */
-static nt_tensor build_grouped_transposed(const nt_tensor *inputs) {
-    return nt_conv2d_transposed(inputs[0], inputs[1], .stride = {2, 1}, .dilation = {1, 2}, .pad = {{1, 0}, {2, 1}},
-                                .output_padding = {1}, .groups = 2, .channels_first = true);
-}
-
-static nt_tensor gradients_of(nt_tensor y, const nt_tensor *inputs) {
-    nt_tensor ones = nt_full(NT_F64, nt_shape_of(y), 1), gradients[2];
-    nt__vjp(nt_square(y), ones, inputs, 2, gradients, NULL);
-    return nt_outer(nt_reshape(gradients[0], -1), nt_reshape(gradients[1], -1));
-}
-
-static nt_tensor build_gradient_of_conv(const nt_tensor *inputs) {
-    return gradients_of(nt_conv1d(inputs[0], inputs[1], .stride = {2}, .dilation = {2}, .same = true, .groups = 2),
-                        inputs);
-}
-
-static nt_tensor build_gradient_of_transposed(const nt_tensor *inputs) {
-    return gradients_of(nt_conv1d_transposed(inputs[0], inputs[1], .stride = {2}, .groups = 2), inputs);
-}
-
-static nt_tensor build_pools(const nt_tensor *inputs) {
-    nt_tensor sides = nt_max_pool(inputs[0], nt_dims(2, 3), .channels_first = true);
-    nt_tensor overlapping = nt_avg_pool(inputs[1], nt_dims(3), .stride = {1}, .same = true);
-    return nt_outer(nt_reshape(nt_square(sides), -1), nt_reshape(overlapping, -1));
-}
-
-typedef struct difference_row {
-    nt_tensor (*build)(const nt_tensor *inputs);
-    nt_shape shapes[2];
-} difference_row;
-
-static const difference_row differences[] = {
-    {build_update_slice, {{2, {3, 4}}, {2, {2, 2}}}},
-    {build_update_slice_twice, {{2, {3, 4}}, {2, {3, 1}}}},
-    {build_gradient, {{2, {3, 3}}, {2, {3, 3}}}},
-    {build_parts, {{2, {3, 4}}, {2, {1, 2}}}},
-    {build_scatter_max_rows, {{3, {2, 3, 2}}, {4, {2, 2, 2, 2}}}},
-    {build_take_between, {{3, {2, 3, 2}}, {3, {2, 3, 1}}}},
-    {build_top_k_of, {{2, {3, 5}}, {2, {3, 5}}}},
-    {build_of_nothing, {{2, {0, 2}}, {2, {2, 2}}}},
-    {build_border_scalar, {{2, {3, 4}}, {1, {2}}}},
-    {build_grouped_transposed, {{4, {1, 4, 2, 3}}, {4, {2, 2, 3, 2}}}},
-    {build_gradient_of_conv, {{3, {1, 5, 4}}, {3, {2, 2, 2}}}},
-    {build_gradient_of_transposed, {{3, {1, 2, 4}}, {3, {3, 2, 2}}}},
-    {build_pools, {{4, {1, 2, 5, 7}}, {3, {1, 4, 2}}}},
-    {build_outer, {{1, {3}}, {1, {4}}}},
-    {build_einsums, {{2, {3, 2}}, {3, {2, 2, 4}}}},
-    {build_norm_max, {{2, {3, 4}}, {2, {2, 5}}}},
-};
-
-enum { DIFFERENCE_INPUTS = 2, DIFFERENCE_ARRAYS = DIFFERENCE_INPUTS + 1 };
-
-static nt_array *array_of_values(nt_shape shape, int seed) {
-    nt_array *array = nt_array_new(NT_F64, shape);
-    assert_non_null(array);
-    int64_t elements = nt_shape_elements(shape);
-    for (int64_t i = 0; i < elements; i++) nt_array_set(array, i, sin((double)(7 * seed + 3 * i + 1)));
-    return array;
-}
-
-static double inner_product(const nt_array *a, const nt_array *b) {
-    double sum = 0;
-    int64_t elements = nt_shape_elements(a->shape);
-    for (int64_t i = 0; i < elements; i++) sum += nt_array_get(a, i) * nt_array_get(b, i);
-    return sum;
-}
-
-/* The inner product of value and cotangent, with one element of one input moved. */
-static double moved(const traced *program, nt_array **arrays, int input, int64_t element, double by) {
-    nt_array *results[DIFFERENCE_ARRAYS];
-    double before = nt_array_get(arrays[input], element);
-    nt_array_set(arrays[input], element, before + by);
-    traced_run(program, arrays, results);
-    nt_array_set(arrays[input], element, before);
-    double product = inner_product(results[0], arrays[DIFFERENCE_INPUTS]);
-    for (int i = 0; i < DIFFERENCE_ARRAYS; i++) nt_array_free(results[i]);
-    return product;
-}
-
-static traced trace_difference(const difference_row *row, nt_array **cotangent) {
-    nt_tensor inputs[DIFFERENCE_INPUTS], products[DIFFERENCE_INPUTS];
-    nt__graph *graph = nt__trace_begin();
-    assert_non_null(graph);
-    for (int i = 0; i < DIFFERENCE_INPUTS; i++) inputs[i] = traced_input(i, (nt__type){NT_F64, row->shapes[i]});
-    nt_tensor value = row->build(inputs);
-    for (size_t id = 1; id < graph->node_count; id++) differentiated[graph->nodes[id]->op] = true;
-    *cotangent = array_of_values(nt_shape_of(value), DIFFERENCE_INPUTS);
-    nt_tensor seed = traced_input(DIFFERENCE_INPUTS, (nt__type){NT_F64, nt_shape_of(value)});
-    nt__vjp(value, seed, inputs, DIFFERENCE_INPUTS, products, NULL);
-    nt__result results[] = {{"value", value, {0}}, {"first", products[0], {0}}, {"second", products[1], {0}}};
-    traced program = traced_compile(traced_engine(), results, DIFFERENCE_ARRAYS);
-    nt__trace_end(graph);
-    return program;
-}
-
-static void check_difference(const difference_row *row) {
-    const double step = 1e-5;
-    nt_array *arrays[DIFFERENCE_ARRAYS], *results[DIFFERENCE_ARRAYS];
-    traced program = trace_difference(row, &arrays[DIFFERENCE_INPUTS]);
-    for (int i = 0; i < DIFFERENCE_INPUTS; i++) arrays[i] = array_of_values(row->shapes[i], i);
-    traced_run(&program, arrays, results);
-    for (int input = 0; input < DIFFERENCE_INPUTS; input++) {
-        const nt_array *product = results[1 + input];
-        int64_t elements = nt_shape_elements(row->shapes[input]);
-        assert_int_equal(nt_shape_elements(product->shape), elements);
-        for (int64_t i = 0; i < elements; i++) {
-            double rise = moved(&program, arrays, input, i, step) - moved(&program, arrays, input, i, -step);
-            double got = nt_array_get(product, i), expected = rise / (2 * step);
-            if (!golden_close(got, expected, 1e-7, 1e-8))
-                fail_msg("row %td, input %d [%d]: %.12g, by differences %.12g", row - differences, input, (int)i, got,
-                         expected);
-        }
-    }
-    for (int i = 0; i < DIFFERENCE_ARRAYS; i++) {
-        nt_array_free(arrays[i]);
-        nt_array_free(results[i]);
-    }
-    traced_free(&program);
-}
-
-static void central_differences(void **state) {
-    (void)state;
-    for (size_t i = 0; i < sizeof differences / sizeof *differences; i++) check_difference(&differences[i]);
-}
-
-/* ---- all of them ------------------------------------------------------------------------------------------------ */
-
-/* Runs after the others, which mark what they cover. */
-static void every_gradient_rule_was_checked(void **state) {
-    (void)state;
-    differentiated[NT__OP_window_pick] = true; /* it has no gradient, and says so */
-    for (int op = NT__OP_scan; op <= NT__OP_barrier; op++) differentiated[op] = true; /* test_control.c */
-    for (int op = 0; op < NT__OP_COUNT; op++)
-        if (nt__operations[op].gradient != nt__gradient_zero && !differentiated[op])
-            fail_msg("the gradient of '%s' has no golden case and no central differences", nt__operations[op].name);
-}
 
 int main(void) {
     const struct CMUnitTest tests[] = {
@@ -942,8 +860,6 @@ int main(void) {
         cmocka_unit_test(pool_f64),
         cmocka_unit_test(losses_f32),
         cmocka_unit_test(losses_f64),
-        cmocka_unit_test(central_differences),
-        cmocka_unit_test(every_gradient_rule_was_checked),
     };
     return cmocka_run_group_tests(tests, NULL, traced_close_engine);
 }

@@ -23,8 +23,12 @@ static double number_of(const json_t *c, const char *name) {
     return json_number_value(json_object_get(c, name));
 }
 
+static nt_dtype bits_type(const json_t *c) {
+    return golden_dtype(json_string_value(json_object_get(c, "dtype")), NT_F32);
+}
+
 static nt_tensor build_bits(const json_t *c, nt_tensor key) {
-    return nt_random_bits(key, shape_of_case(c));
+    return nt_random_bits(key, bits_type(c), shape_of_case(c));
 }
 
 static nt_tensor build_fold(const json_t *c, nt_tensor key) {
@@ -35,6 +39,18 @@ static nt_tensor build_fold_twice(const json_t *c, nt_tensor key) {
     const json_t *data = json_object_get(c, "data");
     nt_tensor once = nt_random_fold(key, json_number_value(json_array_get(data, 0)));
     return nt_random_fold(once, json_number_value(json_array_get(data, 1)));
+}
+
+/* Keys one below the other. */
+static nt_tensor build_split(const json_t *c, nt_tensor key) {
+    nt_tensor keys[8];
+    int count = (int)number_of(c, "n");
+    for (int i = 0; i < count; i++) keys[i] = nt_random_fold(key, i);
+    return nt_stack_at(keys, count, 0, NT_SITE);
+}
+
+static nt_tensor build_exponential(const json_t *c, nt_tensor key) {
+    return nt_neg(nt_log1p(nt_neg(nt_random_uniform(key, dtype_of_case(c), shape_of_case(c)))));
 }
 
 static nt_tensor build_uniform(const json_t *c, nt_tensor key) {
@@ -83,6 +99,8 @@ static const struct {
 } rows[] = {
     {"bits", build_bits},
     {"fold_in", build_fold},
+    {"split", build_split},
+    {"exponential", build_exponential},
     {"fold_in_twice", build_fold_twice},
     {"uniform", build_uniform},
     {"normal", build_normal},
@@ -99,10 +117,31 @@ static double expected_element(const json_t *list, size_t i) {
     return text ? (double)strtoull(text, NULL, 16) : json_number_value(element);
 }
 
+/* A double does not hold them. */
+static bool has_words(const json_t *expected, const nt_array *got) {
+    bool same = true;
+    for (size_t i = 0; i < json_array_size(expected); i++) {
+        uint64_t wanted = strtoull(json_string_value(json_array_get(expected, i)), NULL, 16);
+        same = same && ((const uint64_t *)got->data)[i] == wanted;
+    }
+    return same;
+}
+
+/* Of a split: one key below the other. */
+static bool are_keys(const json_t *expected, const nt_array *got) {
+    bool same = nt_shape_elements(got->shape) == 2 * (int64_t)json_array_size(expected);
+    for (size_t i = 0; same && i < json_array_size(expected); i++)
+        for (size_t j = 0; same && j < 2; j++)
+            same = nt_array_get(got, (int64_t)(2 * i + j)) == expected_element(json_array_get(expected, i), j);
+    return same;
+}
+
 static bool is_right(const json_t *c, const nt_array *got) {
     const json_t *expected = json_object_get(c, "expected"), *tolerance = json_object_get(c, "tolerance");
     double relative = number_of(tolerance, "rtol"), absolute = number_of(tolerance, "atol");
+    if (json_is_array(json_array_get(expected, 0))) return are_keys(expected, got);
     assert_int_equal(json_array_size(expected), nt_shape_elements(got->shape));
+    if (got->dtype == NT_U64) return has_words(expected, got);
     for (size_t i = 0; i < json_array_size(expected); i++) {
         double wanted = expected_element(expected, i), own = nt_array_get(got, (int64_t)i);
         if (got->dtype == NT_F32) wanted = (double)(float)wanted; /* the file has 9 digits */
@@ -114,11 +153,8 @@ static bool is_right(const json_t *c, const nt_array *got) {
     return true;
 }
 
-/* Bits of other types than u32 are not drawn. */
 static bool is_covered(const json_t *c, size_t row) {
-    const char *dtype = json_string_value(json_object_get(c, "dtype"));
-    if (strcmp(json_string_value(json_object_get(c, "op")), rows[row].op)) return false;
-    return rows[row].build != build_bits || strcmp(dtype, "u32") == 0;
+    return strcmp(json_string_value(json_object_get(c, "op")), rows[row].op) == 0;
 }
 
 static void the_golden_numbers(void **state) {
@@ -173,7 +209,11 @@ static nt_tensor integers(nt_tensor key) {
 }
 
 static nt_tensor many(nt_tensor key) {
-    return nt_random_bits(key, nt_dims(INT64_C(1) << 33));
+    return nt_random_bits(key, NT_U32, nt_dims(INT64_C(1) << 33));
+}
+
+static nt_tensor signed_bits(nt_tensor key) {
+    return nt_random_bits(key, NT_I32, nt_dims(2));
 }
 
 static nt_tensor cut_at_zero(nt_tensor key) {
@@ -193,6 +233,7 @@ static void mistakes(void **state) {
     nt__type key = {NT_U32, nt_dims(2)};
     check_message(many, (nt__type){NT_U32, nt_dims(3)}, "random_bits: a key is u32[2], got u32[3]");
     check_message(many, key, "random_bits: [8589934592]: one key draws at most 4294967295 elements");
+    check_message(signed_bits, key, "random_bits: draws u8, u16, u32 or u64; nt_bitcast reads them as another type");
     check_message(integers, key, "random_uniform: draws f32 or f64; nt_convert makes other types of them");
     check_message(cut_at_zero, key, "random_truncated_normal: cut at 0: it must be above 0");
     check_message(negative, key, "random_permutation: of -1 elements: there may be 0 to 2147483647");
