@@ -58,6 +58,22 @@ nt_tensor nt_parameter_at(nt_model *m, const char *name, nt_shape shape, nt_para
 bool nt_scope_enter(nt_model *m, nt_site site, const char *format, ...) __attribute__((format(printf, 3, 4)));
 bool nt_scope_leave(nt_model *m);
 
+/* Whether the trace under way is of a model that trains: forward is traced for training and for evaluation, and this
+ * decides as a C condition. Parameters are declared in both. */
+#define nt_is_training(m) nt_is_training_at(m, NT_SITE)
+bool nt_is_training_at(const nt_model *m, nt_site site);
+
+/* ---- random numbers --------------------------------------------------------------------------------------------- */
+
+/* The key u32[2] of a name, for the draws of nitro/random.h: made of the run's seed, the scopes around the call with
+ * the name, and in training the number of the micro-batch, which is counted on the device. So another micro-batch draws
+ * other numbers, another seed compiles nothing, other draws, comments and lines change nothing, and another name or
+ * scope does. Forward in evaluation and prediction draws the same numbers in every batch, those of the seed and the
+ * name. A name draws once in a trace: used twice it is an error that shows both places, and nt_random_fold makes
+ * further keys of one. */
+#define nt_random_key(m, name) nt_random_key_at(m, name, NT_SITE)
+nt_tensor nt_random_key_at(nt_model *m, const char *name, nt_site site);
+
 /* ---- layers ----------------------------------------------------------------------------------------------------- */
 
 typedef struct nt_dense_options {
@@ -69,6 +85,12 @@ typedef struct nt_dense_options {
 #define nt_dense(m, name, x, units, ...) nt_dense_at(m, name, x, units, (nt_dense_options){__VA_ARGS__}, NT_SITE)
 nt_tensor nt_dense_at(nt_model *m, const char *name, nt_tensor x, int64_t units, nt_dense_options options,
                       nt_site site);
+
+/* In training each element of x is 0 with probability `rate` and divided by 1 - rate otherwise, so that its mean stays
+ * (Srivastava et al. 2014). In evaluation and prediction it is x. The rate is a C number in [0, 1), or a DEVICE field:
+ * one below 0 counts as 0, from 1 on all elements are 0. The name is that of a random operation (nt_random_key). */
+#define nt_dropout(m, name, x, rate) nt_dropout_at(m, name, x, NT_TENSOR(rate), NT_SITE)
+nt_tensor nt_dropout_at(nt_model *m, const char *name, nt_tensor x, nt_tensor rate, nt_site site);
 
 /* ---- losses ----------------------------------------------------------------------------------------------------- */
 

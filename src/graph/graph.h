@@ -68,6 +68,11 @@ typedef struct nt__quotient {
 void nt__quotient_keep(nt__quotient quotient);
 nt__quotient nt__quotient_kept(const nt__graph *graph);
 
+/* nt_random_fold with 64 bits that the program knows, so that no two names have one key. */
+nt_tensor nt__random_fold_wide(nt_tensor key, uint64_t data, nt_site site);
+/* The same with each of `count` numbers, one or more, at once: u32[count, 2]. The engine compiles it as fast as one. */
+nt_tensor nt__random_fold_each(nt_tensor key, const uint64_t *data, size_t count, nt_site site);
+
 /* ---- reverse mode ----------------------------------------------------------------------------------------------- */
 
 /* Gradients of the scalar `loss` with respect to `with_respect_to[i]`, in gradients[i] (zeros where the loss does not

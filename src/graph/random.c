@@ -87,6 +87,37 @@ nt_tensor nt_random_bits_at(nt_tensor key, nt_dtype dtype, nt_shape shape, nt_si
     return nt_convert_at(low, dtype, site);
 }
 
+/* The block of a counter as a key. */
+static nt_tensor block(nt_tensor key, nt_tensor high, nt_tensor low, nt_site site) {
+    words x = threefry(key, high, low, site);
+    nt_tensor both = nt_broadcast_at(x.first, nt_dims(2), site);
+    return nt_update_slice_at(both, nt_reshape_at(x.second, nt_dims(1), site), nt_dims(1), site);
+}
+
+static nt_tensor number_u32(uint32_t value, nt_site site) {
+    return nt__filled("random_fold", (nt__type){NT_U32, {0}}, value, site);
+}
+
+nt_tensor nt__random_fold_wide(nt_tensor key, uint64_t data, nt_site site) {
+    if (!is_key("random_fold", key, site)) return nt__failed();
+    return block(key, number_u32((uint32_t)(data >> 32), site), number_u32((uint32_t)data, site), site);
+}
+
+/* Word 0 (low) or 1 (high) of each number. */
+static nt_tensor words_of(const uint64_t *data, size_t count, int word, nt_site site) {
+    uint32_t *elements = nt__trace_alloc(site, "random_fold", count, sizeof *elements);
+    if (!elements) return nt__failed();
+    for (size_t i = 0; i < count; i++) elements[i] = (uint32_t)(data[i] >> 32 * word);
+    return nt__emit(NT__OP_constant, site, (nt__type){NT_U32, nt_dims((int64_t)count)}, 0, NULL,
+                    &(nt__attributes){.elements = elements, .splat = count == 1});
+}
+
+nt_tensor nt__random_fold_each(nt_tensor key, const uint64_t *data, size_t count, nt_site site) {
+    if (!is_key("random_fold", key, site)) return nt__failed();
+    words x = threefry(key, words_of(data, count, 1, site), words_of(data, count, 0, site), site);
+    return nt_stack_at((nt_tensor[]){x.first, x.second}, 2, 1, site);
+}
+
 nt_tensor nt_random_fold_at(nt_tensor key, nt_tensor data, nt_site site) {
     if (!is_key("random_fold", key, site)) return nt__failed();
     if (nt__is_number(data)) data = nt__filled("random_fold", (nt__type){NT_U32, {0}}, data.number, site);
@@ -97,9 +128,7 @@ nt_tensor nt_random_fold_at(nt_tensor key, nt_tensor data, nt_site site) {
         return nt__trace_fail(site, "random_fold", "what is folded in is u32[], got %s",
                               nt__type_text(node->type, text));
     }
-    words x = threefry(key, nt__filled("random_fold", (nt__type){NT_U32, {0}}, 0, site), data, site);
-    nt_tensor both = nt_broadcast_at(x.first, nt_dims(2), site);
-    return nt_update_slice_at(both, nt_reshape_at(x.second, nt_dims(1), site), nt_dims(1), site);
+    return block(key, number_u32(0, site), data, site);
 }
 
 /* ---- uniform ---------------------------------------------------------------------------------------------------- */

@@ -1,57 +1,45 @@
-/* Scopes, parameters, batch fields: what a hook names during a trace. */
+/* Scopes, parameters, batch fields: what a hook names during a trace.
+ * Not here: layer state (state.c), random numbers (random.c).
+ */
 #include <stdio.h>
 #include <string.h>
 
-#include "nn/nn.h"
+#include "nn/model.h"
 
-enum { MAX_PATH = 256, MAX_SCOPES = 32 };
-
-typedef struct leaf_state {
-    nt_tensor value;     /* in the current trace */
-    bool declared;       /* in the current trace */
-    nt_site declared_at; /* in the current trace */
-} leaf_state;
-
-struct nt_model {
-    nt__arena arena;
-    int role;
-    nt__leaf *leaves;
-    leaf_state *states; /* beside leaves */
-    size_t count, leaf_capacity, state_capacity;
-    nt__map by_path; /* one more than the index of the leaf */
-    bool learning;
-    char path[MAX_PATH]; /* the scopes, each with its dot */
-    size_t scope_ends[MAX_SCOPES];
-    nt_site scope_sites[MAX_SCOPES]; /* where each was entered */
-    int scopes;
-};
-
-nt_model *nt__model_new(int role) {
+nt_model *nt__model_new(nt__model_roles roles) {
     nt_model *model = nt__alloc(1, sizeof *model);
-    if (model) model->role = role;
+    if (model) model->roles = roles;
     return model;
 }
 
 void nt__model_free(nt_model *model) {
     if (!model) return;
     nt__arena_free(&model->arena);
-    nt__free(model->leaves);
-    nt__free(model->states);
-    nt__map_free(&model->by_path);
+    nt__leaves_free(&model->parameters);
+    nt__leaves_free(&model->states);
+    nt__free(model->draws);
     nt__free(model);
 }
 
 const nt__leaf *nt__model_leaves(const nt_model *model, size_t *count) {
-    *count = model->count;
-    return model->leaves;
+    *count = model->parameters.count;
+    return model->parameters.items;
 }
 
-void nt__model_begin(nt_model *model, const nt_tensor *values) {
+void nt__model_begin(nt_model *model, bool training, const nt_tensor *values) {
     model->learning = !values;
+    model->training = training;
     model->scopes = 0;
     model->path[0] = 0;
-    for (size_t i = 0; i < model->count; i++)
-        model->states[i] = (leaf_state){.value = values ? values[i] : (nt_tensor){0}};
+    model->root = model->keys = (nt_tensor){0};
+    model->known = model->draw_count;
+    nt__leaves_begin(&model->parameters, values);
+    nt__leaves_begin(&model->states, NULL);
+    for (size_t i = 0; i < model->draw_count; i++) model->draws[i].drawn = false;
+}
+
+bool nt_is_training_at(const nt_model *m, nt_site site) {
+    return nt__trace_given(m, site, "is_training", "m") && m->training;
 }
 
 /* ---- scopes ----------------------------------------------------------------------------------------------------- */
@@ -70,23 +58,32 @@ static bool extend_path(nt_model *m, nt_site site, const char *what, const char 
         nt__trace_fail(site, what, "'%s' is not a name: it must not be empty or hold dots, spaces or quotes", name);
         return false;
     }
-    if (length + strlen(name) + strlen(after) >= MAX_PATH) {
-        nt__trace_fail(site, what, "the path '%s%s' is longer than %d characters", m->path, name, MAX_PATH - 1);
+    if (length + strlen(name) + strlen(after) >= NT__MAX_PATH) {
+        nt__trace_fail(site, what, "the path '%s%s' is longer than %d characters", m->path, name, NT__MAX_PATH - 1);
         return false;
     }
     strcat(strcat(m->path, name), after);
     return true;
 }
 
+bool nt__path_extend(nt_model *m, nt_site site, const char *what, const char *name, size_t *length) {
+    *length = strlen(m->path);
+    return extend_path(m, site, what, name, "");
+}
+
+void nt__path_restore(nt_model *m, size_t length) {
+    m->path[length] = 0;
+}
+
 bool nt_scope_enter(nt_model *m, nt_site site, const char *format, ...) {
-    char name[MAX_PATH];
+    char name[NT__MAX_PATH];
     if (!nt__trace_given(m, site, "scope", "m") || !nt__trace_given(format, site, "scope", "format")) return false;
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(name, sizeof name, format, arguments);
     va_end(arguments);
-    if (m->scopes == MAX_SCOPES) {
-        nt__trace_fail(site, "scope", "'%s' is more than %d scopes deep", name, MAX_SCOPES);
+    if (m->scopes == NT__MAX_SCOPES) {
+        nt__trace_fail(site, "scope", "'%s' is more than %d scopes deep", name, NT__MAX_SCOPES);
         return false;
     }
     size_t end = strlen(m->path);
@@ -105,7 +102,7 @@ bool nt_scope_leave(nt_model *m) {
     return false;
 }
 
-void nt__model_end(nt_model *m) {
+static void check_scopes(const nt_model *m) {
     if (m->scopes == 0) return;
     nt__trace_fail(
         m->scope_sites[m->scopes - 1], "scope",
@@ -113,50 +110,94 @@ void nt__model_end(nt_model *m) {
         (int)strlen(m->path) - 1, m->path);
 }
 
-/* ---- parameters ------------------------------------------------------------------------------------------------- */
+/* A run may be laid out by either mode: each has to have it all. */
+static void check_evaluation(const nt_model *m) {
+    for (size_t i = 0; !m->training && i < m->parameters.count; i++) {
+        if (m->parameters.uses[i].declared) continue;
+        const nt__leaf *leaf = &m->parameters.items[i];
+        nt__trace_fail(leaf->site, "parameter",
+                       "'%s' is declared when the model trains and not when it is evaluated: declare it in forward "
+                       "whatever the mode",
+                       leaf->path);
+    }
+}
+
+void nt__model_end(nt_model *m) {
+    check_scopes(m);
+    check_evaluation(m);
+}
+
+/* ---- leaves: parameters and states ------------------------------------------------------------------------------ */
 
 static nt__hash hash_of(const char *path) {
     return nt__hash_bytes(path, strlen(path));
 }
 
-/* m->count when there is none. */
-static size_t find_leaf(const nt_model *m, const char *path) {
-    uint32_t number = nt__map_find(&m->by_path, hash_of(path));
-    return number ? number - 1 : m->count;
+size_t nt__leaves_find(const nt__leaves *leaves, const char *path) {
+    uint32_t number = nt__map_find(&leaves->by_path, hash_of(path));
+    return number ? number - 1 : leaves->count;
 }
 
-/* A new leaf at index m->count. False after keeping an error. */
-static bool add_leaf(nt_model *m, const char *path, nt__type type, nt_init init, nt_site site) {
-    const char *kept = nt__arena_strdup(&m->arena, path);
-    const char *file = nt__arena_strdup(&m->arena, site.file), *function = nt__arena_strdup(&m->arena, site.function);
-    if (!kept || !file || !function || !NT__GROW(m->leaves, m->count, m->leaf_capacity) ||
-        !NT__GROW(m->states, m->count, m->state_capacity) ||
-        !nt__map_put(&m->by_path, hash_of(path), (uint32_t)m->count + 1)) {
+void nt__leaves_begin(nt__leaves *leaves, const nt_tensor *values) {
+    for (size_t i = 0; i < leaves->count; i++)
+        leaves->uses[i] = (nt__use){.value = values ? values[i] : (nt_tensor){0}};
+}
+
+void nt__leaves_free(nt__leaves *leaves) {
+    nt__free(leaves->items);
+    nt__free(leaves->uses);
+    nt__map_free(&leaves->by_path);
+}
+
+bool nt__site_keep(nt__arena *arena, nt_site *site) {
+    site->file = nt__arena_strdup(arena, site->file);
+    site->function = nt__arena_strdup(arena, site->function);
+    return site->file && site->function;
+}
+
+/* A new leaf at the end, its texts copied. False after keeping an error. */
+static bool add_leaf(nt_model *m, nt__leaves *leaves, const nt__leaf *leaf) {
+    nt__leaf kept = *leaf;
+    kept.path = nt__arena_strdup(&m->arena, leaf->path);
+    if (!kept.path || !nt__site_keep(&m->arena, &kept.site) ||
+        !NT__GROW(leaves->items, leaves->count, leaves->capacity) ||
+        !NT__GROW(leaves->uses, leaves->count, leaves->use_capacity) ||
+        !nt__map_put(&leaves->by_path, hash_of(kept.path), (uint32_t)leaves->count + 1)) {
         nt__trace_out_of_memory();
         return false;
     }
-    m->leaves[m->count] = (nt__leaf){kept, type, init, {file, function, site.line}};
-    m->states[m->count] = (leaf_state){.value = nt__input(m->role, (int)m->count, path, type)};
-    m->count++;
+    leaves->items[leaves->count] = kept;
+    leaves->uses[leaves->count++] = (nt__use){.declared = false};
     return true;
 }
 
-static nt_tensor use_leaf(nt_model *m, size_t index, nt__type type, nt_site site) {
-    const nt__leaf *leaf = &m->leaves[index];
-    leaf_state *state = &m->states[index];
-    if (state->declared)
-        return nt__trace_fail(site, "parameter",
+/* A leaf as it is in this trace, declared from here on. */
+static nt_tensor use_leaf(nt__leaves *leaves, size_t index, int role, const char *kind, nt__type type, nt_site site) {
+    const nt__leaf *leaf = &leaves->items[index];
+    nt__use *use = &leaves->uses[index];
+    if (use->declared)
+        return nt__trace_fail(site, kind,
                               "'%s' was declared at %s:%d already; give one of the two another name or scope",
-                              leaf->path, state->declared_at.file, state->declared_at.line);
+                              leaf->path, use->declared_at.file, use->declared_at.line);
     if (!nt__type_equal(leaf->type, type)) {
         char first[NT__TYPE_TEXT], now[NT__TYPE_TEXT];
-        return nt__trace_fail(site, "parameter", "'%s' is %s here and %s at %s:%d", leaf->path,
-                              nt__type_text(type, now), nt__type_text(leaf->type, first), leaf->site.file,
-                              leaf->site.line);
+        return nt__trace_fail(site, kind, "'%s' is %s here and %s at %s:%d", leaf->path, nt__type_text(type, now),
+                              nt__type_text(leaf->type, first), leaf->site.file, leaf->site.line);
     }
-    state->declared = true;
-    state->declared_at = site;
-    return state->value;
+    if (!use->value.trace) use->value = nt__input(role, (int)index, leaf->path, type);
+    use->declared = true;
+    use->declared_at = site;
+    return use->value;
+}
+
+nt_tensor nt__declare(nt_model *m, nt__leaves *leaves, const nt__leaf *leaf, int role, const char *kind) {
+    size_t index = nt__leaves_find(leaves, leaf->path);
+    if (index < leaves->count || (m->learning && add_leaf(m, leaves, leaf)))
+        return use_leaf(leaves, index, role, kind, leaf->type, leaf->site);
+    return nt__trace_fail(leaf->site, kind,
+                          "'%s' was not declared when the training programs were traced, so it has no value: declare "
+                          "it in forward whatever the mode",
+                          leaf->path);
 }
 
 nt_tensor nt_parameter_at(nt_model *m, const char *name, nt_shape shape, nt_parameter_options options, nt_site site) {
@@ -168,17 +209,26 @@ nt_tensor nt_parameter_at(nt_model *m, const char *name, nt_shape shape, nt_para
         return nt__trace_fail(site, "parameter",
                               "'%s%s' cannot be %s: a parameter is floating and has at least 1 element", m->path, name,
                               nt__type_text(type, text));
-    size_t scope = strlen(m->path);
-    if (!extend_path(m, site, "parameter", name, "")) return nt__trace_fail(site, "parameter", "the name failed");
-    size_t index = find_leaf(m, m->path);
-    bool known = index < m->count || (m->learning && add_leaf(m, m->path, type, options.init, site));
-    nt_tensor value = known ? use_leaf(m, index, type, site)
-                            : nt__trace_fail(site, "parameter",
-                                             "'%s' was not declared when the training programs were traced, so it has "
-                                             "no value: declare it in forward whatever the mode",
-                                             m->path);
-    m->path[scope] = 0;
+    size_t scopes;
+    if (!nt__path_extend(m, site, "parameter", name, &scopes)) return nt__failed();
+    const nt__leaf leaf = {m->path, type, options.init, site};
+    nt_tensor value = nt__declare(m, &m->parameters, &leaf, m->roles.parameter, "parameter");
+    nt__path_restore(m, scopes);
     return value;
+}
+
+/* ---- states ----------------------------------------------------------------------------------------------------- */
+
+const nt__leaf *nt__model_states(const nt_model *model, size_t *count) {
+    *count = model->states.count;
+    return model->states.items;
+}
+
+bool nt__model_update(const nt_model *model, size_t index, nt_tensor *value, nt_tensor *next) {
+    const nt__use *use = &model->states.uses[index];
+    *value = use->value;
+    *next = use->next;
+    return use->next.trace != NULL;
 }
 
 /* ---- batch fields ----------------------------------------------------------------------------------------------- */

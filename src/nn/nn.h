@@ -9,9 +9,9 @@
 #include "nitro/metrics.h"
 #include "nitro/nn.h"
 
-/* ---- parameters ------------------------------------------------------------------------------------------------- */
+/* ---- models ----------------------------------------------------------------------------------------------------- */
 
-/* A parameter as its first trace declared it. */
+/* A parameter or a layer state as its first trace declared it. */
 typedef struct nt__leaf {
     const char *path;
     nt__type type;
@@ -19,16 +19,40 @@ typedef struct nt__leaf {
     nt_site site;
 } nt__leaf;
 
-/* A model that learns its leaves: in the first trace each new path becomes an input of role `role`. */
-nt_model *nt__model_new(int role);
-void nt__model_free(nt_model *model);
-const nt__leaf *nt__model_leaves(const nt_model *model, size_t *count);
-/* Starts another trace in which leaf i is `values[i]`; a path that is not a leaf is now an error. NULL: leaves are
- * learned (the first trace). */
-void nt__model_begin(nt_model *model, const nt_tensor *values);
+/* Roles of the inputs that a model makes. */
+typedef struct nt__model_roles {
+    int parameter; /* index: the parameter. In the first trace only: later ones are told what each is */
+    int state;     /* index: the state */
+    int seed;      /* u32[2], nt__model_seed */
+} nt__model_roles;
 
-/* Ends what nt__model_begin started: a scope that is still open is an error of the trace. */
+/* A model that learns its parameters and states: in the first trace each new path becomes one. */
+nt_model *nt__model_new(nt__model_roles roles);
+void nt__model_free(nt_model *model);
+const nt__leaf *nt__model_leaves(const nt_model *model, size_t *count); /* the parameters */
+/* Starts another trace, of a model that trains or one that is evaluated, in which parameter i is `values[i]`; a path
+ * that there is not is now an error. NULL: parameters and states are learned (the first trace). */
+void nt__model_begin(nt_model *model, bool training, const nt_tensor *values);
+
+/* Ends what nt__model_begin started. Errors of the trace: a scope that is still open; in an evaluation a parameter that
+ * the first trace declared and this one did not. */
 void nt__model_end(nt_model *model);
+
+/* ---- what a model carries from micro-batch to micro-batch ------------------------------------------------------- */
+
+/* The states: those of layers, and where a trace that trains draws random numbers the counter of the micro-batches that
+ * did, which has the path NT__DRAWS_PATH (no name of a user's has a space in it). */
+const nt__leaf *nt__model_states(const nt_model *model, size_t *count);
+#define NT__DRAWS_PATH "micro-batches drawn"
+/* What state i is in the trace that ended and what it becomes. False when it stays what it is. */
+bool nt__model_update(const nt_model *model, size_t index, nt_tensor *value, nt_tensor *next);
+
+/* Whether a trace has drawn: its program may have the input `seed`. */
+bool nt__model_is_seeded(const nt_model *model);
+/* What that input is for a run's seed. */
+nt__key nt__model_seed(uint64_t seed);
+
+/* ---- initial values --------------------------------------------------------------------------------------------- */
 
 /* Draws the initial value of a leaf into `out` (its type's bytes) under the key of its path. Draws have the resolution
  * of f32 whatever the type. */

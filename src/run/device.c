@@ -116,6 +116,32 @@ static nt_status upload_optimizer(nt_run *run, size_t g, const void *parameters)
     return status;
 }
 
+/* ---- what the model carries ------------------------------------------------------------------------------------- */
+
+static nt_status upload_layer_state(nt_run *run, const nt__leaf *state, nt__buffer *out) {
+    size_t bytes;
+    if (!nt__type_bytes(state->type, &bytes)) return nt__fail(NT_INVALID, "%s is too large", state->path);
+    void *data = nt__alloc_aligned(bytes);
+    if (!data) return NT_OUT_OF_MEMORY;
+    nt_status status = nt__leaf_draw(state, nt__key_of_seed((uint64_t)run->settings.seed), data);
+    if (status == NT_OK)
+        status = nt__buffer_upload(run->engine, 0, state->path, NT__LAYER_STATE, state->type, data, out);
+    nt__free(data);
+    return status;
+}
+
+static nt_status upload_carried(nt_run *run) {
+    size_t count;
+    const nt__leaf *states = nt__model_states(run->model, &count);
+    nt_status status = NT_OK;
+    for (size_t i = 0; status == NT_OK && i < count; i++)
+        status = upload_layer_state(run, &states[i], &run->device.layer_states[i]);
+    if (status != NT_OK || !nt__model_is_seeded(run->model)) return status;
+    nt__key key = nt__model_seed((uint64_t)run->settings.seed);
+    return nt__buffer_upload(run->engine, 0, "seed", NT__LAYER_STATE, (nt__type){NT_U32, nt_dims(2)},
+                             (const uint32_t[2]){key.high, key.low}, &run->device.seed);
+}
+
 /* ---- all of it -------------------------------------------------------------------------------------------------- */
 
 /* A group is one block: the parameter that takes most of it is likely to be the one with a wrong size. */
@@ -154,14 +180,18 @@ static nt_status upload_parameters(nt_run *run, size_t g) {
 }
 
 static bool make_room(nt_run *run) {
-    size_t groups = run->layout.group_count, states = run->state_count;
+    size_t groups = run->layout.group_count, states = run->state_count, layer_states;
+    nt__model_states(run->model, &layer_states);
+    run->device.layer_states = nt__arena_alloc(&run->arena, layer_states + 1, sizeof(nt__buffer));
     run->device.parameters = nt__arena_alloc(&run->arena, groups, sizeof(nt__buffer));
     run->device.accumulators = nt__arena_alloc(&run->arena, groups, sizeof(nt__buffer));
     run->device.states = nt__arena_alloc(&run->arena, states + 1, sizeof(nt__buffer));
     /* No program has more arguments than everything that one can be bound to. */
-    size_t most = 5 * groups + states + run->input_count + run->device_fields.count + run->batch.count + 3;
+    size_t most =
+        5 * groups + states + layer_states + run->input_count + run->device_fields.count + run->batch.count + 4;
     run->device.bound = nt__arena_alloc(&run->arena, most, sizeof *run->device.bound);
-    return run->device.parameters && run->device.accumulators && run->device.states && run->device.bound;
+    return run->device.parameters && run->device.accumulators && run->device.states && run->device.layer_states &&
+           run->device.bound;
 }
 
 nt_status nt__device_setup(nt_run *run) {
@@ -170,6 +200,7 @@ nt_status nt__device_setup(nt_run *run) {
     for (size_t g = 0; status == NT_OK && g < run->layout.group_count; g++) {
         status = upload_parameters(run, g);
     }
+    if (status == NT_OK) status = upload_carried(run);
     if (status == NT_OK && run->train && run->weighted)
         status = upload_filled(run, "accumulator.count", NT__ACCUMULATOR, (nt__type){run->count_dtype, {0}}, 0,
                                &run->device.count);
@@ -186,6 +217,13 @@ static void free_scalars(nt__rate *scalars, size_t count) {
     }
 }
 
+static void free_carried(nt_run *run) {
+    size_t count = 0;
+    if (run->device.layer_states) nt__model_states(run->model, &count);
+    for (size_t i = 0; i < count; i++) nt__buffer_free(&run->device.layer_states[i]);
+    nt__buffer_free(&run->device.seed);
+}
+
 void nt__device_free(nt_run *run) {
     size_t groups = run->device.parameters ? run->layout.group_count : 0;
     for (size_t g = 0; g < groups; g++) {
@@ -199,6 +237,7 @@ void nt__device_free(nt_run *run) {
         nt__buffer_free(&run->training[g].anchor_elements);
     }
     for (size_t s = 0; run->device.states && s < run->state_count; s++) nt__buffer_free(&run->device.states[s]);
+    free_carried(run);
     for (int flag = 0; flag < 2; flag++) nt__buffer_free(&run->device.flags[flag]);
     nt__buffer_free(&run->device.count);
     nt__buffer_free(&run->device.outputs);
@@ -218,6 +257,8 @@ static nt__buffer *bound(nt_run *run, const nt__argument *argument, const nt__ro
     case NT__ROLE_DECAYED: return &run->training[index].decayed_elements;
     case NT__ROLE_ANCHOR: return &run->training[index].anchor_elements;
     case NT__ROLE_COUNT: return &run->device.count;
+    case NT__ROLE_LAYER_STATE: return &run->device.layer_states[index];
+    case NT__ROLE_SEED: return &run->device.seed;
     case NT__ROLE_FIRST: return &run->device.flags[first];
     case NT__ROLE_DEVICE: return &run->device_fields.slots[index].buffer;
     case NT__ROLE_BATCH: return &staged->buffers[routes->position[index]];

@@ -34,6 +34,7 @@ static nt_status prepare(check *c) {
     s->settings.quiet = true;
     s->data = run->data;
     s->train = c->training ? run->train : NULL;
+    s->laid_out_by_training = run->laid_out_by_training;
     s->batch_fields = run->batch_fields;
     s->batch = run->batch;
     s->batch_size = run->batch_size;

@@ -32,7 +32,7 @@ static nt_status lay_out(nt_run *run) {
 
 static nt_status trace_model(nt_run *run) {
     nt__tracing t;
-    nt_status status = nt__tracing_begin(&t, run);
+    nt_status status = nt__tracing_begin(&t, run, run->laid_out_by_training);
     if (status != NT_OK) return status;
     nt__tracing_forward(&t);
     nt__tracing_check_outputs(&t);
@@ -83,7 +83,32 @@ static nt_status report_training(nt__tracing *t) {
 size_t nt__gradient_result_count(const nt_run *run) {
     size_t trained = 0;
     for (size_t g = 0; g < run->layout.group_count; g++) trained += !run->training[g].frozen;
-    return 1 + trained + (run->weighted ? 2 : 0);
+    return 1 + run->programs.carried_count + trained + (run->weighted ? 2 : 0);
+}
+
+/* Which of the model's states this trace changes: results of the gradient program (LP-30). */
+static nt_status list_carried(nt_run *run) {
+    size_t count;
+    nt_tensor value, next;
+    nt__model_states(run->model, &count);
+    run->programs.carried_count = 0;
+    run->programs.carried = nt__arena_alloc(&run->arena, count + 1, sizeof *run->programs.carried);
+    if (!run->programs.carried) return NT_OUT_OF_MEMORY;
+    for (size_t i = 0; i < count; i++)
+        if (nt__model_update(run->model, i, &value, &next)) run->programs.carried[run->programs.carried_count++] = i;
+    return NT_OK;
+}
+
+static void add_carried(const nt_run *run, nt__result *results, nt__port *ports) {
+    size_t count;
+    const nt__leaf *states = nt__model_states(run->model, &count);
+    for (size_t i = 0; i < run->programs.carried_count; i++) {
+        nt_tensor value, next;
+        size_t state = run->programs.carried[i];
+        nt__model_update(run->model, state, &value, &next);
+        results[i] = (nt__result){states[state].path, next, value};
+        ports[i] = (nt__port){.name = states[state].path, .purpose = NT__LAYER_STATE};
+    }
 }
 
 /* The count of the step so far, and that of this micro-batch, which its loss is reported with. */
@@ -121,7 +146,8 @@ static nt_status make_gradient(nt__tracing *t, bool *reached) {
     nt__tracing_forward(t);
     nt_tensor loss = nt__tracing_loss(t);
     nt__gradient(run->weighted ? t->loss.sum : loss, t->leaves, layout->row_count, gradients, reached);
-    nt_status status = report_training(t);
+    nt_status status = list_carried(run);
+    if (status == NT_OK) status = report_training(t);
     const nt__traced_metrics *metrics = &run->programs.train_metrics;
     size_t before = nt__gradient_result_count(run), count = before + metrics->result_count;
     nt__result *results = nt__arena_alloc(&t->arena, count, sizeof *results);
@@ -130,7 +156,9 @@ static nt_status make_gradient(nt__tracing *t, bool *reached) {
     if (status != NT_OK || !results || !ports || !accum) return status == NT_OK ? NT_OUT_OF_MEMORY : status;
     results[0] = (nt__result){.name = "loss", .value = loss};
     ports[0] = (nt__port){.name = "loss", .purpose = NT__OUTPUT};
-    add_accumulators(t, gradients, results + 1, ports + 1);
+    add_carried(run, results + 1, ports + 1);
+    size_t carried = run->programs.carried_count;
+    add_accumulators(t, gradients, results + 1 + carried, ports + 1 + carried);
     for (size_t i = 0; i < metrics->result_count; i++) {
         results[before + i] = metrics->results[i];
         ports[before + i] = (nt__port){.name = metrics->results[i].name, .purpose = NT__OUTPUT};
@@ -141,7 +169,7 @@ static nt_status make_gradient(nt__tracing *t, bool *reached) {
 
 nt_status nt__trace_gradient(nt_run *run) {
     nt__tracing t;
-    nt_status status = nt__tracing_begin(&t, run);
+    nt_status status = nt__tracing_begin(&t, run, true);
     if (status != NT_OK) return status;
     bool *reached = nt__arena_alloc(&t.arena, run->layout.row_count, sizeof *reached);
     status = reached ? make_gradient(&t, reached) : NT_OUT_OF_MEMORY;
@@ -248,7 +276,7 @@ static void divide_by_count(const nt_run *run, nt_tensor *gradients, size_t grou
 
 static nt_status trace_optimizer(nt_run *run) {
     nt__tracing t;
-    nt_status status = nt__tracing_begin(&t, run);
+    nt_status status = nt__tracing_begin(&t, run, true);
     if (status != NT_OK) return status;
     size_t groups = run->layout.group_count;
     updated out = {.results = nt__arena_alloc(&t.arena, groups + run->state_count, sizeof *out.results),
@@ -297,9 +325,10 @@ static nt_status keep_claims(nt__tracing *t) {
 
 static nt_status trace_forward(nt_run *run) {
     nt__tracing t;
-    nt_status status = nt__tracing_begin(&t, run);
+    nt_status status = nt__tracing_begin(&t, run, false);
     if (status != NT_OK) return status;
     nt__tracing_forward(&t);
+    nt__tracing_check_same_outputs(&t);
     nt__result result = {.name = "outputs", .value = t.outputs};
     nt__port port = {.name = "outputs", .purpose = NT__OUTPUT};
     status = keep_claims(&t);
@@ -357,7 +386,7 @@ static nt_status finish_metrics(nt__tracing *t, nt__metrics_program *added) {
 
 static nt_status trace_metrics_of_rows(nt_run *run, nt__metrics_program *added) {
     nt__tracing t;
-    nt_status status = nt__tracing_begin(&t, run);
+    nt_status status = nt__tracing_begin(&t, run, false);
     if (status != NT_OK) return status;
     nt_device_metrics reported = {.combined = true};
     call_device_metrics(&t, added, &reported);
@@ -399,7 +428,7 @@ static nt_status trace_metrics(nt_run *run) {
 /* ---- all of them ------------------------------------------------------------------------------------------------ */
 
 nt_status nt__trace_model(nt_run *run) {
-    run->model = nt__model_new(NT__ROLE_LEAF);
+    run->model = nt__model_new((nt__model_roles){NT__ROLE_LEAF, NT__ROLE_LAYER_STATE, NT__ROLE_SEED});
     return run->model ? trace_model(run) : NT_OUT_OF_MEMORY;
 }
 

@@ -55,6 +55,7 @@ static nt_status build_data(nt_run *run, const nt_run_options *options) {
     status = derive(run, options);
     if (status != NT_OK) return status;
     run->train = run->settings.evaluate_only ? NULL : nt__data_split_find(run->data, "train");
+    run->laid_out_by_training = run->train != NULL;
     if (run->train) status = check_train_split(run);
     return status == NT_OK ? nt__batch_list(run) : status;
 }
@@ -150,7 +151,7 @@ nt_status nt__plan_new(const nt_experiment *experiment, const void *fields, cons
 
 void nt__lay_out_undo(nt_run *run) {
     nt__device_free(run);
-    run->device.parameters = run->device.accumulators = run->device.states = NULL;
+    run->device.parameters = run->device.accumulators = run->device.states = run->device.layer_states = NULL;
     run->rates = run->inputs = NULL;
     run->training = NULL;
     nt__programs_free(run);

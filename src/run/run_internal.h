@@ -22,6 +22,8 @@ typedef enum nt__role {
     NT__ROLE_ANCHOR,      /* group: what they decay to */
     NT__ROLE_COUNT,       /* of a loss that is a sum over a count: of the step so far */
     NT__ROLE_FIRST,       /* is this the first micro-batch of a step? */
+    NT__ROLE_LAYER_STATE, /* what the model carries: layer states and its counter of draws */
+    NT__ROLE_SEED,        /* of the random operations */
     NT__ROLE_DEVICE,      /* slot of the Device fields */
     NT__ROLE_BATCH,       /* field of the batch */
     NT__ROLE_OUTPUTS,     /* what forward returned */
@@ -183,7 +185,9 @@ typedef struct nt__programs {
     nt__metrics_program *metrics;
     size_t metrics_count;
     nt__traced_metrics train_metrics; /* of the gradient program */
-    const nt__claim *forward_claims;  /* about fields that forward reads */
+    size_t *carried;                  /* layer states that the gradient program changes, in the order of its results */
+    size_t carried_count;
+    const nt__claim *forward_claims; /* about fields that forward reads */
     size_t forward_claim_count;
 } nt__programs;
 
@@ -201,6 +205,8 @@ typedef struct nt__device_fields {
 typedef struct nt__device {
     nt__buffer *parameters, *accumulators; /* one a group */
     nt__buffer *states;
+    nt__buffer *layer_states;
+    nt__buffer seed;     /* alive when the model draws random numbers */
     nt__buffer count;    /* of the step so far, of a weighted loss */
     nt__buffer flags[2]; /* false, true */
     nt__buffer outputs;  /* of forward, for as long as a batch is worked on */
@@ -235,6 +241,7 @@ struct nt_run {
     /* The model, traced. */
     nt_model *model;
     nt__layout layout;
+    bool laid_out_by_training; /* the first trace was that of a model that trains */
     nt__type outputs_type;
     bool weighted;        /* the loss is a sum over a count: gradients are those of the sum until the step closes */
     nt_dtype count_dtype; /* of that count */
@@ -319,8 +326,9 @@ nt_status nt__trace_gradient(nt_run *run);
 /* The first trace alone: it learns the parameters and their layout, and makes no program. */
 nt_status nt__trace_model(nt_run *run);
 void nt__programs_free(nt_run *run);
-/* Results of the gradient program before those for train metrics: the loss, an accumulator a group, and of a weighted
- * loss the count of the step so far and that of the micro-batch. */
+/* Results of the gradient program before those for train metrics: the loss, what the model carries to the next
+ * micro-batch, an accumulator a group, and of a weighted loss the count of the step so far and that of the micro-batch.
+ */
 size_t nt__gradient_result_count(const nt_run *run);
 
 /* drift.c: what differs from the code and the settings of now, as notices. `training` false: only what evaluations

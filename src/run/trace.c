@@ -41,7 +41,7 @@ static bool input_parameters(nt__tracing *t) {
     return true;
 }
 
-nt_status nt__tracing_begin(nt__tracing *t, nt_run *run) {
+nt_status nt__tracing_begin(nt__tracing *t, nt_run *run, bool training) {
     *t = (nt__tracing){.run = run, .graph = nt__trace_begin()};
     if (!t->graph) return NT_OUT_OF_MEMORY;
     fill_view(run);
@@ -52,7 +52,7 @@ nt_status nt__tracing_begin(nt__tracing *t, nt_run *run) {
         nt__arena_free(&t->arena);
         return NT_OUT_OF_MEMORY;
     }
-    nt__model_begin(run->model, run->layout.row_count ? t->leaves : NULL);
+    nt__model_begin(run->model, training, run->layout.row_count ? t->leaves : NULL);
     return NT_OK;
 }
 
@@ -103,6 +103,16 @@ void nt__tracing_check_outputs(nt__tracing *t) {
                    nt__type_text(run->outputs_type, text), (long long)run->batch_size);
 }
 
+void nt__tracing_check_same_outputs(nt__tracing *t) {
+    nt__type now = {nt_dtype_of(t->outputs), nt_shape_of(t->outputs)};
+    if (!nt__tensor_made(t->outputs) || nt__type_equal(now, t->run->outputs_type)) return;
+    char training[NT__TYPE_TEXT], evaluation[NT__TYPE_TEXT];
+    nt__trace_fail(
+        (nt_site){0}, t->run->experiment->file,
+        "forward returned %s in training and %s in evaluation; loss and metrics take the same outputs in both",
+        nt__type_text(t->run->outputs_type, training), nt__type_text(now, evaluation));
+}
+
 /* ---- what every trace ends with --------------------------------------------------------------------------------- */
 
 enum { MAX_EXTRA_PARTS = 4 };
@@ -132,8 +142,12 @@ static bool add_arguments(nt__tracing *t, const nt__printed *printed, nt__part *
     char text[NT__TYPE_TEXT];
     for (size_t i = 0; right && i < printed->argument_count; i++) {
         const nt__argument *argument = &printed->arguments[i];
-        if (argument->role != NT__ROLE_BATCH && argument->role != NT__ROLE_PARAMETERS) continue;
-        const char *kind = argument->role == NT__ROLE_BATCH ? "field " : "";
+        bool shown = argument->role == NT__ROLE_BATCH || argument->role == NT__ROLE_PARAMETERS ||
+                     argument->role == NT__ROLE_LAYER_STATE;
+        if (!shown) continue;
+        const char *kind = argument->role == NT__ROLE_BATCH         ? "field "
+                           : argument->role == NT__ROLE_LAYER_STATE ? "layer state "
+                                                                    : "";
         right = add_part(&t->arena, &parts[(*count)++], kind, argument->name, nt__type_text(argument->type, text));
     }
     return right;

@@ -14,8 +14,9 @@ typedef struct nt__tracing {
     nt__quotient loss;     /* what the loss is a quotient of; no value: it is none */
 } nt__tracing;
 
-/* Begins a trace with the view filled and, once there is a layout, the parameters as inputs. */
-nt_status nt__tracing_begin(nt__tracing *t, nt_run *run);
+/* Begins a trace, of a model that trains or of one that is evaluated, with the view filled and, once there is a layout,
+ * the parameters as inputs. */
+nt_status nt__tracing_begin(nt__tracing *t, nt_run *run, bool training);
 void nt__tracing_end(nt__tracing *t);
 
 /* An input with the name "<kind>.<name>". */
@@ -28,6 +29,8 @@ nt_tensor nt__tracing_loss(nt__tracing *t);
 /* Notes the outputs' type and checks their axis 0: before the loss is traced, which would find fault with it in its own
  * words. */
 void nt__tracing_check_outputs(nt__tracing *t);
+/* Error when they are not those that were noted: forward of an evaluation returns what it returns in training. */
+void nt__tracing_check_same_outputs(nt__tracing *t);
 /* Claims of the hooks about batch fields, against the data. */
 nt_status nt__tracing_check_claims(nt__tracing *t);
 

@@ -289,13 +289,16 @@ static nt_status bind_results(loop *l, nt__arena *arena) {
         if (!l->slots[i].metrics) return NT_OUT_OF_MEMORY;
     }
     if (!l->gradient_results || !l->optimizer_results) return NT_OUT_OF_MEMORY;
-    size_t trained = 0;
+    size_t trained = 0, carried = run->programs.carried_count;
+    nt__buffer **accumulators = l->gradient_results + 1 + carried;
+    for (size_t i = 0; i < carried; i++)
+        l->gradient_results[1 + i] = &run->device.layer_states[run->programs.carried[i]];
     for (size_t g = 0; g < groups; g++) {
         if (run->training[g].frozen) continue;
-        l->gradient_results[1 + trained] = &run->device.accumulators[g];
+        accumulators[trained] = &run->device.accumulators[g];
         l->optimizer_results[trained++] = &run->device.parameters[g];
     }
-    if (run->weighted) l->gradient_results[1 + trained] = &run->device.count;
+    if (run->weighted) accumulators[trained] = &run->device.count;
     for (size_t s = 0; s < states; s++) l->optimizer_results[trained + s] = &run->device.states[s];
     return NT_OK;
 }

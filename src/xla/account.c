@@ -110,6 +110,7 @@ const char *nt__purpose_name(nt__purpose purpose) {
     static const char *const names[NT__PURPOSE_COUNT] = {
         [NT__PARAMETERS] = "parameters",
         [NT__OPTIMIZER_STATE] = "optimizer state",
+        [NT__LAYER_STATE] = "layer state",
         [NT__ACCUMULATOR] = "accumulator",
         [NT__BATCH] = "batch",
         [NT__STAGED] = "staged batch",

@@ -44,8 +44,9 @@ typedef enum nt__purpose {
     NT__PARAMETERS,
     NT__OPTIMIZER_STATE,
     NT__ACCUMULATOR,
-    NT__BATCH,  /* in use by a step */
-    NT__STAGED, /* uploaded ahead by the prefetch worker, not yet taken */
+    NT__LAYER_STATE, /* what a model carries from micro-batch to micro-batch, and the seed of its draws */
+    NT__BATCH,       /* in use by a step */
+    NT__STAGED,      /* uploaded ahead by the prefetch worker, not yet taken */
     NT__DEVICE_FIELD,
     NT__RATE,   /* scalars of the optimizer's rules */
     NT__FLAG,   /* is this the first micro-batch of a step? */

@@ -11,7 +11,8 @@
 
 #include "nn/nn.h"
 
-enum { MODEL_ROLE = 4, BATCH_ROLE = 5 };
+enum { MODEL_ROLE = 4, BATCH_ROLE = 5, STATE_ROLE = 7, SEED_ROLE = 8 };
+static const nt__model_roles roles = {MODEL_ROLE, STATE_ROLE, SEED_ROLE};
 
 /* ---- a model in a trace ----------------------------------------------------------------------------------------- */
 
@@ -22,10 +23,10 @@ typedef struct fixture {
 
 static int begin_trace(void **state) {
     static fixture f;
-    f = (fixture){nt__trace_begin(), nt__model_new(MODEL_ROLE)};
+    f = (fixture){nt__trace_begin(), nt__model_new(roles)};
     *state = &f;
     if (!f.graph || !f.model) return -1;
-    nt__model_begin(f.model, NULL);
+    nt__model_begin(f.model, true, NULL);
     return 0;
 }
 
@@ -45,7 +46,7 @@ static void trace_again(fixture *f) {
     f->graph = nt__trace_begin();
     assert_non_null(f->graph);
     for (size_t i = 0; i < count; i++) values[i] = nt__input(MODEL_ROLE + 1, (int)i, leaves[i].path, leaves[i].type);
-    nt__model_begin(f->model, values);
+    nt__model_begin(f->model, true, values);
 }
 
 static void assert_leaves(const fixture *f, size_t count, const char *const *paths) {
@@ -378,10 +379,10 @@ static void a_field_without_a_name_takes_the_first_that_is_read(void **state) {
 static nt_status declare(size_t failing) {
     nt__memory_fail_at(failing);
     nt__graph *graph = nt__trace_begin();
-    nt_model *model = nt__model_new(MODEL_ROLE);
+    nt_model *model = nt__model_new(roles);
     nt_status status = graph && model ? NT_OK : NT_OUT_OF_MEMORY;
     if (status == NT_OK) {
-        nt__model_begin(model, NULL);
+        nt__model_begin(model, true, NULL);
         nt_tensor x = vector_input(NT_F32, nt_dims(2, 3));
         for (int i = 0; i < 9; i++) NT_SCOPE(model, "block%d", i) x = nt_dense(model, "d", x, 4);
         status = nt__trace_status(graph);

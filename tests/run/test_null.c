@@ -284,6 +284,23 @@ static nt_tensor dense_of_nothing(void) {
 static nt_tensor dense_without_name(void) {
     return nt_dense(model, NULL, nt_full(NT_F32, nt_dims(2, 2), 1), 3);
 }
+static nt_tensor key_of_nothing(void) {
+    return nt_random_key(NULL, "a");
+}
+
+static nt_tensor key_without_name(void) {
+    return nt_random_key(model, NULL);
+}
+
+static nt_tensor dropout_of_nothing(void) {
+    return nt_dropout(NULL, "a", nt_tensor_number(1), 0.5);
+}
+
+static nt_tensor mode_of_nothing(void) {
+    assert_false(nt_is_training(NULL));
+    return nt__failed();
+}
+
 static nt_tensor scope_of_nothing(void) {
     NT_SCOPE(NULL, "block") return (nt_tensor){0};
     return nt_full(NT_F32, nt_dims(2), 1);
@@ -308,6 +325,10 @@ static void traced_calls_name_what_is_null(void **state) {
         {parameter_without_name, "in parameter_without_name: parameter: name is NULL"},
         {dense_of_nothing, "in dense_of_nothing: dense: m is NULL"},
         {dense_without_name, "in dense_without_name: dense: name is NULL"},
+        {key_of_nothing, "in key_of_nothing: random_key: m is NULL"},
+        {key_without_name, "in key_without_name: random_key: name is NULL"},
+        {dropout_of_nothing, "in dropout_of_nothing: dropout: m is NULL"},
+        {mode_of_nothing, "in mode_of_nothing: is_training: m is NULL"},
         {scope_of_nothing, "in scope_of_nothing: scope: m is NULL"},
         {leave_nothing, "scope: m is NULL"},
         {constant_of_nothing, "in constant_of_nothing: constant: array is NULL: was it not read or made?"},
@@ -316,10 +337,10 @@ static void traced_calls_name_what_is_null(void **state) {
     batch = &fields;
     for (size_t i = 0; i < sizeof traced / sizeof *traced; i++) {
         nt__graph *graph = nt__trace_begin();
-        model = nt__model_new(0);
+        model = nt__model_new((nt__model_roles){0});
         assert_non_null(graph);
         assert_non_null(model);
-        nt__model_begin(model, NULL);
+        nt__model_begin(model, true, NULL);
         assert_true(nt__tensor_failed(traced[i].call()));
         assert_int_equal(nt__trace_status(graph), NT_INVALID);
         assert_message_ends_in(traced[i].message);

@@ -1,0 +1,74 @@
+/* Inside of the nn folder: what a model holds from trace to trace, and the paths of what it names. */
+#ifndef NT_NN_MODEL_H
+#define NT_NN_MODEL_H
+
+#include "nn/nn.h"
+
+enum { NT__MAX_PATH = 256, NT__MAX_SCOPES = 32 };
+
+/* What a path stands for in the trace under way. */
+typedef struct nt__use {
+    nt_tensor value;
+    nt_tensor next; /* of a state that was set; else zero */
+    bool declared;
+    nt_site declared_at, set_at;
+} nt__use;
+
+/* Leaves of one kind, with what they are in the trace under way. */
+typedef struct nt__leaves {
+    nt__leaf *items;
+    nt__use *uses; /* beside items */
+    size_t count, capacity, use_capacity;
+    nt__map by_path; /* one more than the place */
+} nt__leaves;
+
+/* A name that draws random numbers. */
+typedef struct nt__draw {
+    const char *path;
+    bool drawn; /* in this trace */
+    nt_site site;
+} nt__draw;
+
+struct nt_model {
+    nt__arena arena;
+    nt__model_roles roles;
+    nt__leaves parameters, states;
+    bool learning, training;
+
+    nt__draw *draws; /* of all traces so far */
+    size_t draw_count, draw_capacity;
+    size_t known;   /* of them before this trace */
+    nt_tensor root; /* the key that all keys of this trace are made of; zero: none was asked for yet */
+    nt_tensor keys; /* u32[known, 2] */
+    bool seeded;    /* a trace asked for one */
+
+    char path[NT__MAX_PATH]; /* the scopes, each with its dot */
+    size_t scope_ends[NT__MAX_SCOPES];
+    nt_site scope_sites[NT__MAX_SCOPES]; /* where each was entered */
+    int scopes;
+};
+
+/* Puts a name behind the scopes, for the time that a call looks at model->path; *length is for nt__path_restore. False
+ * after keeping an error. */
+bool nt__path_extend(nt_model *m, nt_site site, const char *what, const char *name, size_t *length);
+void nt__path_restore(nt_model *m, size_t length);
+
+/* The place of a path; the count when there is none. */
+size_t nt__leaves_find(const nt__leaves *leaves, const char *path);
+/* What a leaf is in this trace, its path looked up and in the first trace added; `kind` is the call in messages. A
+ * failed tensor when it was declared already, has another type, or is new in a later trace. */
+nt_tensor nt__declare(nt_model *m, nt__leaves *leaves, const nt__leaf *leaf, int role, const char *kind);
+/* What begins with a trace: nothing is declared, and leaf i is values[i]; with NULL it is an input once it is used. */
+void nt__leaves_begin(nt__leaves *leaves, const nt_tensor *values);
+void nt__leaves_free(nt__leaves *leaves);
+/* Texts of a site that outlive the user's code. False when memory is short. */
+bool nt__site_keep(nt__arena *arena, nt_site *site);
+
+/* ---- random numbers (random.c) ---------------------------------------------------------------------------------- */
+
+/* Notes that a name draws; false after keeping the error that it did so already in this trace. `what` is the call. */
+bool nt__draw_name(nt_model *m, const char *what, const char *name, nt_site site);
+/* The key of a name that was noted. */
+nt_tensor nt__draw_key(nt_model *m, const char *name, nt_site site);
+
+#endif
