@@ -139,7 +139,7 @@ typedef struct update {
 
 static update begin_update(const model *m) {
     update u = {.rule = nt_adam(), .rate = nt__input(ROLE_RATE, 0, "learning_rate", (nt__type){NT_F32, {0}})};
-    const nt__group group = {"", NT_F32, m->elements};
+    const nt__group group = {.name = "", .dtype = NT_F32, .length = m->elements};
     nt__state state;
     for (size_t s = 0; nt__rule_state(&u.rule, s, &state); s++)
         if ((state.state->is_scalar || state.state->is_count))
@@ -157,7 +157,8 @@ static size_t trace_update(const update *u, nt_tensor x, nt_tensor g, int index,
         states[s] = (state.state->is_scalar || state.state->is_count)
                         ? u->scalars[s]
                         : nt__input(ROLE_STATE, index, state.state->name, type);
-    const nt__step step = {.x = x, .g = g, .eta = u->rate, .states = states, .next_states = next};
+    const nt__group group = {.name = "", .dtype = NT_F32, .length = nt_shape_elements(type.shape)};
+    const nt__step step = {.x = x, .g = g, .eta = u->rate, .states = states, .next_states = next, .group = &group};
     size_t count = 0;
     results[count++] = (nt__result){"parameters", nt__rule_apply(&u->rule, &step), x};
     for (size_t s = 0; nt__rule_state(&u->rule, s, &state); s++)

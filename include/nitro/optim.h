@@ -15,7 +15,7 @@
 
 #include "nitro/tensor.h"
 
-enum { NT_RULE_MAX_NUMBERS = 6, NT_RULE_MAX_STATES = 6, NT_CHAIN_MAX = 6 };
+enum { NT_RULE_MAX_NUMBERS = 8, NT_RULE_MAX_STATES = 6, NT_CHAIN_MAX = 6 };
 
 /* A rule with its numbers. */
 typedef struct nt_rule_link {
@@ -136,6 +136,35 @@ typedef struct nt_adadelta_options {
 #define nt_adadelta(...) nt_adadelta_with((nt_adadelta_options){__VA_ARGS__})
 nt_rule nt_adadelta_with(nt_adadelta_options options);
 
+/* ---- rules that look at each array ------------------------------------------------------------------------------ */
+
+typedef struct nt_lamb_options {
+    double beta1;        /* 0.9 */
+    double beta2;        /* 0.999 */
+    double epsilon;      /* 1e-6 */
+    double weight_decay; /* 0; 0 or more; an input */
+} nt_lamb_options;
+
+/* u = Adam's dx / eta + weight_decay x; dx = eta r u, with r = |x| / |u| of each array by itself, 1 where one of the
+ * norms is 0. What the no_decay hook spares (by default arrays of one axis: biases, scales, shifts) does not decay and
+ * has r = 1. You et al. 2020, without a bound on |x|. */
+#define nt_lamb(...) nt_lamb_with((nt_lamb_options){__VA_ARGS__})
+nt_rule nt_lamb_with(nt_lamb_options options);
+
+typedef struct nt_lars_options {
+    double momentum;     /* 0.9; between 0 and 1; an input */
+    double weight_decay; /* 0; 0 or more; an input */
+    double trust;        /* 0.001; above 0; a constant, as what follows */
+    double epsilon;      /* 0; 0 or more */
+    bool nesterov;
+} nt_lars_options;
+
+/* u = g + weight_decay x; s = eta r u, with r = trust |x| / (|u| + epsilon) of each array by itself, 1 where one of the
+ * norms is 0; v = momentum v + s; dx = v, with nesterov momentum v + s. What the no_decay hook spares does not decay
+ * and has r = 1. You et al. 2017; the rate is inside the velocity. */
+#define nt_lars(...) nt_lars_with((nt_lars_options){__VA_ARGS__})
+nt_rule nt_lars_with(nt_lars_options options);
+
 /* ---- rules that change a gradient or a step --------------------------------------------------------------------- */
 
 typedef struct nt_clip_grad_options {
@@ -213,12 +242,20 @@ typedef struct nt_rule_number {
 
 typedef enum nt_start { NT_START_AT_VALUE, NT_START_AT_NUMBER, NT_START_AT_PARAMETERS } nt_start;
 
-/* A part of a rule's state, for each group: one element for each parameter, or a scalar. Of f64 for parameters of f64,
- * else of f32. */
+/* An array of a group: a parameter as the model declared it, and its place in the group's flat tensor. */
+typedef struct nt_rule_array {
+    const char *path;
+    nt_shape shape;
+    int64_t offset, length; /* elements */
+} nt_rule_array;
+
+/* A part of a rule's state, for each group: one element for each parameter, a scalar, or as many elements as `length`
+ * says. Of f64 for parameters of f64, else of f32. */
 typedef struct nt_rule_state {
     const char *name;
     bool is_scalar;
-    bool is_count;  /* a scalar of i32 */
+    bool is_count;                                                /* a scalar of i32 */
+    int64_t (*length)(const nt_rule_array *arrays, size_t count); /* NULL: one element for each parameter */
     nt_start start; /* with NT_START_AT_NUMBER `number` is the place among the rule's numbers */
     int number;
     double value;
@@ -231,7 +268,12 @@ typedef struct nt_update {
     const nt_tensor *numbers; /* one for each number: a scalar, or the C number that a constant is */
     const double *constants;  /* the same as C numbers; nan for inputs */
     const nt_tensor *state;
-    nt_tensor *next_state;    /* to be set, each in the type of its state */
+    nt_tensor *next_state;       /* to be set, each in the type of its state */
+    const nt_rule_array *arrays; /* of the group, in the order of their places */
+    size_t array_count;
+    const struct nt__bundle *bundles; /* the same for nitro's own rules */
+    size_t bundle_count;
+    const nt_tensor *places;  /* for nt_update_sums and nt_update_spread; NULL where the kind does not use arrays */
     const nt_tensor *decayed; /* bool: which elements decay; NULL: all */
     const nt_tensor *anchor;  /* what they decay to; NULL: zero */
 } nt_update;
@@ -243,7 +285,15 @@ typedef struct nt_rule_kind {
     nt_rule_state states[NT_RULE_MAX_STATES];
     nt_tensor (*update)(nt_update *u); /* traced; returns dx */
     bool uses_rate;
+    bool uses_decayed; /* the update looks at `decayed`, which the no_decay hook says; else it is NULL */
+    bool uses_arrays;  /* the update calls nt_update_sums or nt_update_spread */
 } nt_rule_kind;
+
+/* Of each array of the group the sum over its elements of the flat tensor x: f64 [array_count]. And the other way: a
+ * number for each array, [array_count] of any type, at each of its elements. Neither makes the program grow with the
+ * number of arrays. */
+nt_tensor nt_update_sums(const nt_update *u, nt_tensor x);
+nt_tensor nt_update_spread(const nt_update *u, nt_tensor values);
 
 /* The rule with numbers, in the order of its kind: nt_rule_of(&kind, 0.9, 1e-8). */
 #define nt_rule_of(kind, ...) nt_rule_with(kind, (const double[NT_RULE_MAX_NUMBERS]){__VA_ARGS__})

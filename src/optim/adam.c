@@ -1,4 +1,4 @@
-/* Adam and its kin: RAdam, AdamW, Adamax, NAdam, AMSGrad. Formulas: nitro/optim.h. */
+/* Adam and its kin: RAdam, AdamW, Adamax, NAdam, AMSGrad, LAMB. Formulas: nitro/optim.h. */
 #include "optim/rules.h"
 
 enum { BETA1, BETA2, EPSILON, WEIGHT_DECAY, UNCOUPLED };
@@ -107,6 +107,14 @@ static nt_tensor adamax_update(nt_update *u) {
     return nt_mul(nt_div(mean, u->next_state[MAX_NORM]), u->eta);
 }
 
+static nt_tensor lamb_update(nt_update *u) {
+    nt_tensor mean, square;
+    advance_moments(u, &mean, &square);
+    nt_tensor direction = nt__with_decay(u, adapted(u, mean, square), u->numbers[WEIGHT_DECAY]);
+    nt_tensor trust = nt__trust_ratio(u, direction, 1, nt_tensor_number(0));
+    return nt_mul(u->eta, nt_mul(trust, direction));
+}
+
 /* ---- the rules -------------------------------------------------------------------------------------------------- */
 
 static const nt_rule_kind adam = {.name = "Adam",
@@ -121,6 +129,14 @@ static const nt_rule_kind adamw = {.name = "AdamW",
                                    .states = {MOMENTS_AND_POWERS},
                                    .update = adamw_update,
                                    .uses_rate = true};
+static const nt_rule_kind lamb = {
+    .name = "LAMB",
+    .numbers = {BETAS_AND_EPSILON, {.name = "weight_decay", .range = NT_NOT_NEGATIVE, .is_input = true}},
+    .states = {MOMENTS_AND_POWERS},
+    .update = lamb_update,
+    .uses_rate = true,
+    .uses_decayed = true,
+    .uses_arrays = true};
 static const nt_rule_kind radam = {
     .name = "RAdam",
     .numbers = {BETAS_AND_EPSILON},
@@ -173,4 +189,9 @@ nt_rule nt_adamax_with(nt_adam_options options) {
 nt_rule nt_adamw_with(nt_adamw_options options) {
     return nt_rule_of(&adamw, nt__or(options.beta1, 0.9), nt__or(options.beta2, 0.999), nt__or(options.epsilon, 1e-8),
                       options.weight_decay, options.uncoupled);
+}
+
+nt_rule nt_lamb_with(nt_lamb_options options) {
+    return nt_rule_of(&lamb, nt__or(options.beta1, 0.9), nt__or(options.beta2, 0.999), nt__or(options.epsilon, 1e-6),
+                      options.weight_decay);
 }

@@ -37,6 +37,18 @@ bool nt__rule_ends_in_decay(const nt_rule *rule) {
     return rule->links[rule->count - 1].kind == &nt__decay_kind;
 }
 
+bool nt__rule_uses_decayed(const nt_rule *rule) {
+    for (size_t i = 0; i < rule->count; i++)
+        if (rule->links[i].kind->uses_decayed) return true;
+    return false;
+}
+
+bool nt__rule_uses_arrays(const nt_rule *rule) {
+    for (size_t i = 0; i < rule->count; i++)
+        if (rule->links[i].kind->uses_arrays) return true;
+    return false;
+}
+
 static size_t kept_links(const nt_rule *rule) {
     return rule->count < NT_CHAIN_MAX ? rule->count : NT_CHAIN_MAX;
 }

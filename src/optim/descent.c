@@ -1,4 +1,4 @@
-/* Rules of the first order: SGD, momentum, Nesterov, Lion. Formulas: nitro/optim.h. */
+/* Rules of the first order: SGD, momentum, Nesterov, LARS, Lion. Formulas: nitro/optim.h. */
 #include "optim/rules.h"
 
 /* ---- SGD -------------------------------------------------------------------------------------------------------- */
@@ -39,6 +39,35 @@ nt_rule nt_momentum_with(nt_momentum_options options) {
 
 nt_rule nt_nesterov_with(nt_momentum_options options) {
     return nt_rule_of(&nesterov, nt__or(options.rho, 0.9));
+}
+
+/* ---- LARS ------------------------------------------------------------------------------------------------------- */
+
+enum { LARS_MOMENTUM, LARS_DECAY, TRUST, LARS_EPSILON, NESTEROV };
+
+static nt_tensor lars_update(nt_update *u) {
+    nt_tensor direction = nt__with_decay(u, u->g, u->numbers[LARS_DECAY]);
+    nt_tensor trust = nt__trust_ratio(u, direction, u->constants[TRUST], u->numbers[LARS_EPSILON]);
+    nt_tensor step = nt_mul(u->eta, nt_mul(trust, direction));
+    nt_tensor v = u->next_state[0] = nt_add(nt_mul(u->state[0], u->numbers[LARS_MOMENTUM]), step);
+    return u->constants[NESTEROV] != 0 ? nt_add(nt_mul(v, u->numbers[LARS_MOMENTUM]), step) : v;
+}
+
+static const nt_rule_kind lars = {.name = "LARS",
+                                  .numbers = {{.name = "momentum", .range = NT_BETWEEN_0_AND_1, .is_input = true},
+                                              {.name = "weight_decay", .range = NT_NOT_NEGATIVE, .is_input = true},
+                                              {.name = "trust", .range = NT_ABOVE_0},
+                                              {.name = "epsilon", .range = NT_NOT_NEGATIVE},
+                                              {.name = "nesterov", .range = NT_YES_OR_NO}},
+                                  .states = {{.name = "v"}},
+                                  .update = lars_update,
+                                  .uses_rate = true,
+                                  .uses_decayed = true,
+                                  .uses_arrays = true};
+
+nt_rule nt_lars_with(nt_lars_options options) {
+    return nt_rule_of(&lars, nt__or(options.momentum, 0.9), options.weight_decay, nt__or(options.trust, 1e-3),
+                      options.epsilon, options.nesterov);
 }
 
 /* ---- Lion ------------------------------------------------------------------------------------------------------- */

@@ -47,6 +47,76 @@ static nt_status place(nt__layout *layout, size_t index, const nt__leaf *leaf, c
     return NT_OK;
 }
 
+/* ---- arrays and bundles of a group ------------------------------------------------------------------------------- */
+
+static bool list_arrays(nt__layout *layout, size_t g) {
+    nt__group *group = &layout->groups[g];
+    nt_rule_array *arrays = nt__arena_alloc(&layout->arena, layout->row_count, sizeof *arrays);
+    if (!arrays) return false;
+    for (size_t i = 0; i < layout->row_count; i++) {
+        const nt__row *row = &layout->rows[i];
+        if (row->group != (int)g) continue;
+        arrays[group->array_count++] = (nt_rule_array){row->path, row->type.shape, row->offset, row->length};
+    }
+    group->arrays = arrays;
+    return true;
+}
+
+/* How often the `period` arrays from `at` on come one behind the other. */
+static size_t count_repeats(const nt__group *group, size_t at, size_t period) {
+    size_t end = at + period;
+    while (end < group->array_count && nt_shape_equal(group->arrays[end].shape, group->arrays[end - period].shape))
+        end++;
+    return (end - at) / period;
+}
+
+/* The period whose repetitions take in the most arrays from `at` on, the shortest of such; 0: nothing repeats. */
+static size_t find_period(const nt__group *group, size_t at, size_t *repeats) {
+    size_t best = 0, most = 0, left = group->array_count - at;
+    for (size_t period = 1; 2 * period <= left && most < left; period++) {
+        size_t count = count_repeats(group, at, period);
+        if (count < 2 || count * period <= most) continue;
+        best = period;
+        most = count * period;
+        *repeats = count;
+    }
+    return best;
+}
+
+static nt__bundle bundle_of(const nt__group *group, size_t at, size_t index, size_t period, size_t repeats) {
+    const nt_rule_array *array = &group->arrays[index], *first = &group->arrays[at];
+    const nt_rule_array *last = &group->arrays[at + period - 1];
+    return (nt__bundle){.shape = array->shape,
+                        .length = array->length,
+                        .repeats = (int64_t)repeats,
+                        .start = first->offset,
+                        .period = last->offset + last->length - first->offset,
+                        .offset = array->offset - first->offset};
+}
+
+static bool list_bundles(nt__layout *layout, size_t g) {
+    nt__group *group = &layout->groups[g];
+    nt__bundle *bundles = nt__arena_alloc(&layout->arena, group->array_count, sizeof *bundles);
+    if (!bundles) return false;
+    for (size_t at = 0; at < group->array_count;) {
+        size_t repeats = 1, period = find_period(group, at, &repeats);
+        if (period == 0) period = 1;
+        for (size_t i = 0; i < period; i++)
+            bundles[group->bundle_count++] = bundle_of(group, at, at + i, period, repeats);
+        at += period * repeats;
+    }
+    group->bundles = bundles;
+    return true;
+}
+
+static nt_status list_parts(nt__layout *layout) {
+    for (size_t g = 0; g < layout->group_count; g++)
+        if (!list_arrays(layout, g) || !list_bundles(layout, g)) return NT_OUT_OF_MEMORY;
+    return NT_OK;
+}
+
+/* ---- the whole -------------------------------------------------------------------------------------------------- */
+
 nt_status nt__layout_build(const nt__leaf *leaves, size_t count, const char *const *group_names, nt__layout *out) {
     *out = (nt__layout){0};
     if (count == 0)
@@ -61,6 +131,7 @@ nt_status nt__layout_build(const nt__leaf *leaves, size_t count, const char *con
     if (status == NT_OK && !collect_groups(out, count, names)) status = NT_OUT_OF_MEMORY;
     for (size_t i = 0; status == NT_OK && i < count; i++) status = place(out, i, &leaves[i], names[i]);
     out->row_count = count;
+    if (status == NT_OK) status = list_parts(out);
     nt__free(names);
     if (status != NT_OK) nt__layout_free(out);
     return status;

@@ -18,10 +18,25 @@ typedef struct nt__row {
     int64_t offset, length; /* elements, inside the group's own buffer */
 } nt__row;
 
+/* Arrays of one shape that lie in a group at equal distances, as those of a model's equal layers do: what a rule does
+ * to each of them it does to all at once. Bundles that repeat together share a stretch: `repeats` periods, one behind
+ * the other, each of which holds one array of every such bundle. */
+typedef struct nt__bundle {
+    nt_shape shape;        /* of one array */
+    int64_t length;        /* its elements */
+    int64_t repeats;       /* how many arrays; 1: the stretch is this array */
+    int64_t start, period; /* of the stretch in the flat tensor, and of a period */
+    int64_t offset;        /* of an array in its period */
+} nt__bundle;
+
 typedef struct nt__group {
     const char *name;
     nt_dtype dtype;
     int64_t length;
+    const nt_rule_array *arrays;
+    size_t array_count;
+    const nt__bundle *bundles; /* these arrays, in the order of the flat tensor within a period */
+    size_t bundle_count;
 } nt__group;
 
 /* Rows are in the order of their leaves: rows[i] is leaf i. */
@@ -47,6 +62,17 @@ nt_tensor nt__layout_leaf(const nt__row *row, nt_tensor flat);
  * times slower in the engine). */
 nt_tensor nt__layout_gather(const nt__layout *layout, int group, const nt_tensor *leaves);
 
+/* Tables by which an update sums over each array: inputs of the program, and what they hold. They have one axis, of
+ * i32, for a group of 2^31 elements or more of i64. */
+enum {
+    NT__PLACE_ROWS,     /* the array of each row of elements; one past the last array: the row holds several */
+    NT__PLACE_ELEMENTS, /* the elements of such rows, and those behind the last whole row */
+    NT__PLACE_ARRAYS,   /* the arrays of these elements */
+    NT__PLACE_TABLES
+};
+nt__type nt__place_type(const nt__group *group, int table);
+void nt__place_fill(const nt__group *group, int table, void *out);
+
 /* ---- rules ------------------------------------------------------------------------------------------------------ */
 
 /* States and inputs of a whole chain are counted through: those of its first rule, then of the next. */
@@ -61,6 +87,10 @@ nt_rule nt__rule_resolve(nt_rule rule);
 nt_status nt__rule_check(const nt_rule *rule);
 bool nt__rule_is_frozen(const nt_rule *rule);
 bool nt__rule_ends_in_decay(const nt_rule *rule);
+/* Whether a rule of the chain spares what the no_decay hook says. */
+bool nt__rule_uses_decayed(const nt_rule *rule);
+/* Whether a rule of the chain needs the tables of places. */
+bool nt__rule_uses_arrays(const nt_rule *rule);
 /* Whether a rule of the chain has a number of this name; *is_input says which sort. */
 bool nt__rule_has_number(const nt_rule *rule, const char *name, bool *is_input);
 /* The first rule of the chain that has this number, NULL when none has. */
@@ -96,6 +126,8 @@ typedef struct nt__step {
     const nt_tensor *inputs, *states;
     nt_tensor *next_states;
     const nt_tensor *decayed, *anchor; /* NULL: all, zero */
+    const nt_tensor *places;           /* NT__PLACE_TABLES; NULL where no rule uses arrays */
+    const nt__group *group;
 } nt__step;
 /* One update of a group: x - dx, in x's type. */
 nt_tensor nt__rule_apply(const nt_rule *rule, const nt__step *step);

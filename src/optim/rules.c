@@ -68,7 +68,8 @@ nt__type nt__state_type(const nt__state *state, const nt__group *group) {
     const nt_rule_state *is = state->state;
     nt_dtype dtype = is->is_count ? NT_I32 : nt__arithmetic_type(group->dtype);
     if (is->is_scalar || is->is_count) return (nt__type){dtype, {0}};
-    return (nt__type){dtype, nt_dims(group->length)};
+    int64_t length = is->length ? is->length(group->arrays, group->array_count) : group->length;
+    return (nt__type){dtype, nt_dims(length)};
 }
 
 double nt__state_start(const nt__state *state) {
@@ -192,7 +193,12 @@ nt_tensor nt__rule_apply(const nt_rule *rule, const nt__step *step) {
                        .eta = eta,
                        .state = step->states + state,
                        .next_state = step->next_states + state,
-                       .decayed = step->decayed,
+                       .arrays = step->group->arrays,
+                       .array_count = step->group->array_count,
+                       .bundles = step->group->bundles,
+                       .bundle_count = step->group->bundle_count,
+                       .places = rule->links[i].kind->uses_arrays ? step->places : NULL,
+                       .decayed = rule->links[i].kind->uses_decayed ? step->decayed : NULL,
                        .anchor = step->anchor ? &anchor : NULL};
         g = apply_link(&rule->links[i], &u, step->inputs + input, &used);
         input += used;

@@ -19,6 +19,31 @@ double nt__constant(const nt_update *u, int number);
 /* The p-norm of a flat tensor, in its type. */
 nt_tensor nt__norm(nt_tensor x, double p);
 
+/* ---- arrays of a group (arrays.c) ------------------------------------------------------------------------------- */
+
+/* [repeats, the axes of an array...] */
+nt_shape nt__bundle_shape(const nt__bundle *bundle);
+/* The arrays of a bundle out of a flat tensor, in that shape. */
+nt_tensor nt__bundle_take(const nt__bundle *bundle, nt_tensor flat);
+
+/* A flat tensor that is put together bundle by bundle, in their order. */
+typedef struct nt__sheet {
+    nt_tensor flat, stretch;
+    const nt__bundle *open; /* the last bundle of a stretch that is not in `flat` yet */
+} nt__sheet;
+nt__sheet nt__sheet_new(const nt_update *u);
+/* `values` has the elements of the bundle in their order, in any shape. */
+void nt__sheet_put(nt__sheet *sheet, const nt__bundle *bundle, nt_tensor values);
+nt_tensor nt__sheet_done(nt__sheet *sheet);
+
+/* ---- trust ratios (trust.c) -------------------------------------------------------------------------------------- */
+
+/* direction + decay x, where elements decay. */
+nt_tensor nt__with_decay(const nt_update *u, nt_tensor direction, nt_tensor decay);
+/* Of each array coefficient |x| / (|direction| + epsilon), at each of its elements; 1 where one of the norms is 0 and
+ * for arrays that do not decay. */
+nt_tensor nt__trust_ratio(const nt_update *u, nt_tensor direction, double coefficient, nt_tensor epsilon);
+
 static inline double nt__or(double given, double otherwise) {
     return given != 0 ? given : otherwise;
 }

@@ -56,7 +56,8 @@ static nt_tensor decay_update(nt_update *u) {
 
 const nt_rule_kind nt__decay_kind = {.name = "Decay",
                                      .numbers = {{.name = "weight_decay", .range = NT_NOT_NEGATIVE, .is_input = true}},
-                                     .update = decay_update};
+                                     .update = decay_update,
+                                     .uses_decayed = true};
 
 nt_rule nt_decay(double number) {
     return nt_rule_of(&nt__decay_kind, number);

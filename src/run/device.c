@@ -94,6 +94,27 @@ static nt_status upload_anchor(nt_run *run, size_t g, const void *parameters) {
                              &training->anchor_elements);
 }
 
+static nt_status upload_place(nt_run *run, size_t g, int table) {
+    const nt__group *group = &run->layout.groups[g];
+    nt__type type = nt__place_type(group, table);
+    size_t bytes;
+    const char *name = nt__arena_sprintf(&run->arena, "places.%s", group->name);
+    void *elements = name && nt__type_bytes(type, &bytes) ? nt__alloc_aligned(bytes) : NULL;
+    if (!elements) return NT_OUT_OF_MEMORY;
+    nt__place_fill(group, table, elements);
+    nt_status status =
+        nt__buffer_upload(run->engine, 0, name, NT__OPTIMIZER_STATE, type, elements, &run->training[g].places[table]);
+    nt__free(elements);
+    return status;
+}
+
+static nt_status upload_places(nt_run *run, size_t g) {
+    nt_status status = NT_OK;
+    for (int i = 0; status == NT_OK && i < NT__PLACE_TABLES && nt__rule_uses_arrays(&run->training[g].rule); i++)
+        status = upload_place(run, g, i);
+    return status;
+}
+
 /* What only training needs of a group that is trained: scalars, accumulator, what the decay needs, state of the rule.
  */
 static nt_status upload_optimizer(nt_run *run, size_t g, const void *parameters) {
@@ -112,6 +133,7 @@ static nt_status upload_optimizer(nt_run *run, size_t g, const void *parameters)
     status = upload_filled(run, accumulator, NT__ACCUMULATOR, nt__group_type(group), 0, &run->device.accumulators[g]);
     if (status == NT_OK) status = upload_decayed(run, g);
     if (status == NT_OK) status = upload_anchor(run, g, parameters);
+    if (status == NT_OK) status = upload_places(run, g);
     for (size_t s = 0; status == NT_OK && s < states; s++) status = upload_state(run, g, s, parameters);
     return status;
 }
@@ -187,8 +209,8 @@ static bool make_room(nt_run *run) {
     run->device.accumulators = nt__arena_alloc(&run->arena, groups, sizeof(nt__buffer));
     run->device.states = nt__arena_alloc(&run->arena, states + 1, sizeof(nt__buffer));
     /* No program has more arguments than everything that one can be bound to. */
-    size_t most =
-        5 * groups + states + layer_states + run->input_count + run->device_fields.count + run->batch.count + 4;
+    size_t most = (5 + NT__PLACE_TABLES) * groups + states + layer_states + run->input_count +
+                  run->device_fields.count + run->batch.count + 4;
     run->device.bound = nt__arena_alloc(&run->arena, most, sizeof *run->device.bound);
     return run->device.parameters && run->device.accumulators && run->device.states && run->device.layer_states &&
            run->device.bound;
@@ -235,6 +257,7 @@ void nt__device_free(nt_run *run) {
     for (size_t g = 0; run->training && g < run->layout.group_count; g++) {
         nt__buffer_free(&run->training[g].decayed_elements);
         nt__buffer_free(&run->training[g].anchor_elements);
+        for (int i = 0; i < NT__PLACE_TABLES; i++) nt__buffer_free(&run->training[g].places[i]);
     }
     for (size_t s = 0; run->device.states && s < run->state_count; s++) nt__buffer_free(&run->device.states[s]);
     free_carried(run);
@@ -256,6 +279,7 @@ static nt__buffer *bound(nt_run *run, const nt__argument *argument, const nt__ro
     case NT__ROLE_INPUT: return &run->inputs[index].buffer;
     case NT__ROLE_DECAYED: return &run->training[index].decayed_elements;
     case NT__ROLE_ANCHOR: return &run->training[index].anchor_elements;
+    case NT__ROLE_PLACES: return &run->training[index / NT__PLACE_TABLES].places[index % NT__PLACE_TABLES];
     case NT__ROLE_COUNT: return &run->device.count;
     case NT__ROLE_LAYER_STATE: return &run->device.layer_states[index];
     case NT__ROLE_SEED: return &run->device.seed;

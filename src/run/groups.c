@@ -102,9 +102,8 @@ static nt_status resolve(nt_run *run, size_t g) {
     run->state_count += nt__rule_state_count(&training->rule);
     run->input_count += nt__rule_input_count(&training->rule);
     training->decays = nt__rule_ends_in_decay(&training->rule);
-    if (!training->decays) return NT_OK;
-    status = find_spared(run, g, training);
-    return status == NT_OK ? find_anchor(run, g, training) : status;
+    if (nt__rule_uses_decayed(&training->rule)) status = find_spared(run, g, training);
+    return status == NT_OK && training->decays ? find_anchor(run, g, training) : status;
 }
 
 nt_status nt__groups_resolve(nt_run *run) {
@@ -131,6 +130,8 @@ static void print_one(const nt_run *run, size_t g, bool constants, nt__text *out
     if (training->decays && !constants)
         nt__text_add(out, ", %zu of %zu arrays decay", training->array_count - training->spared_count,
                      training->array_count);
+    else if (training->array_count && !constants)
+        nt__text_add(out, ", no_decay spares %zu of %zu arrays", training->spared_count, training->array_count);
 }
 
 void nt__rules_print(const nt_run *run, bool constants, nt__text *out) {

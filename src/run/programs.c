@@ -220,6 +220,16 @@ static void input_decay(nt__tracing *t, size_t g, nt_tensor *decayed, nt_tensor 
     }
 }
 
+/* The tables by which a rule sums over each array. */
+static void input_places(nt__tracing *t, size_t g, nt_tensor *places, nt__step *step) {
+    const nt__group *group = &t->run->layout.groups[g];
+    if (!nt__rule_uses_arrays(&t->run->training[g].rule)) return;
+    for (int i = 0; i < NT__PLACE_TABLES; i++)
+        places[i] = nt__tracing_input(t, NT__ROLE_PLACES, (int)g * NT__PLACE_TABLES + i, "places", group->name,
+                                      nt__place_type(group, i));
+    step->places = places;
+}
+
 static void add_update(nt__tracing *t, size_t g, size_t place, const nt__step *step, updated *out) {
     const nt__training *training = &t->run->training[g];
     nt__state state;
@@ -237,11 +247,14 @@ static void add_update(nt__tracing *t, size_t g, size_t place, const nt__step *s
 static void update_group(nt__tracing *t, size_t g, size_t place, nt_tensor gradient, updated *out) {
     const nt__group *group = &t->run->layout.groups[g];
     nt_tensor states[NT__MAX_STATES], next[NT__MAX_STATES], inputs[NT__MAX_INPUTS], decayed, anchor;
-    nt__step step = {.x = t->parameters[g], .g = gradient, .inputs = inputs, .states = states, .next_states = next};
+    nt_tensor places[NT__PLACE_TABLES];
+    nt__step step = {
+        .x = t->parameters[g], .g = gradient, .inputs = inputs, .states = states, .next_states = next, .group = group};
     input_states(t, g, states);
     step.eta = nt__tracing_input(t, NT__ROLE_RATE, (int)g, "learning_rate", group->name, (nt__type){group->dtype, {0}});
     input_scalars(t, g, inputs);
     input_decay(t, g, &decayed, &anchor, &step);
+    input_places(t, g, places, &step);
     add_update(t, g, place, &step, out);
 }
 

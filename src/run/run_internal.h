@@ -20,6 +20,7 @@ typedef enum nt__role {
     NT__ROLE_INPUT,       /* another scalar of a rule, those of the first group first */
     NT__ROLE_DECAYED,     /* group: which elements decay */
     NT__ROLE_ANCHOR,      /* group: what they decay to */
+    NT__ROLE_PLACES,      /* NT__PLACE_TABLES a group: where its arrays lie */
     NT__ROLE_COUNT,       /* of a loss that is a sum over a count: of the step so far */
     NT__ROLE_FIRST,       /* is this the first micro-batch of a step? */
     NT__ROLE_LAYER_STATE, /* what the model carries: layer states and its counter of draws */
@@ -152,11 +153,11 @@ typedef struct nt__training {
     nt_rule rule; /* with the decay that the weight_decay hook puts behind it */
     bool frozen;  /* no gradient, no update, no state */
     size_t first_state, first_input;
-    bool decays;                      /* the rule ends in Decay; what follows is only set then */
-    bool *spared;                     /* one for each row of the layout: what the decay leaves alone */
-    size_t array_count, spared_count; /* of the group */
+    bool decays;                      /* the rule ends in Decay */
+    bool *spared;                     /* one for each row of the layout: what the no_decay hook leaves alone */
+    size_t array_count, spared_count; /* of the group; 0 where no rule asks */
     nt_anchor anchor;
-    nt__buffer decayed_elements, anchor_elements; /* alive where the program has them */
+    nt__buffer decayed_elements, anchor_elements, places[NT__PLACE_TABLES]; /* alive where the program has them */
 } nt__training;
 
 /* The transfers of one step: each kind once, with how often it came. */

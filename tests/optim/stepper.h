@@ -21,7 +21,8 @@ enum {
     CLIPPED,
     DECAYED,
     ANCHOR,
-    INPUT,
+    PLACES,
+    INPUT = PLACES + NT__PLACE_TABLES,
     STATE = INPUT + NT__MAX_INPUTS,
     GROUP_ARRAYS = STATE + NT__MAX_STATES
 };
@@ -59,7 +60,8 @@ static inline void stepper_update(stepper *s, size_t group, nt_tensor gradient) 
     const nt_rule *rule = &s->rules[group];
     nt_tensor states[NT__MAX_STATES], next[NT__MAX_STATES], inputs[NT__MAX_INPUTS], decayed = {0}, anchor = {0};
     nt__type type = nt__group_type(&s->groups[group]);
-    nt__step step = {.g = gradient, .inputs = inputs, .states = states, .next_states = next};
+    nt__step step = {
+        .g = gradient, .inputs = inputs, .states = states, .next_states = next, .group = &s->groups[group]};
     nt__state state;
     nt__named_input input;
     step.x = stepper_input(s, group, PARAMETERS, type, 0);
@@ -71,6 +73,12 @@ static inline void stepper_update(stepper *s, size_t group, nt_tensor gradient) 
             stepper_input(s, group, STATE + i, nt__state_type(&state, &s->groups[group]), nt__state_start(&state));
     if (s->spares) decayed = stepper_input(s, group, DECAYED, (nt__type){NT_BOOL, type.shape}, 1);
     if (s->anchored) anchor = stepper_input(s, group, ANCHOR, type, 0);
+    nt_tensor places[NT__PLACE_TABLES];
+    for (int i = 0; i < NT__PLACE_TABLES && nt__rule_uses_arrays(rule); i++) {
+        places[i] = stepper_input(s, group, PLACES + i, nt__place_type(&s->groups[group], i), 0);
+        nt__place_fill(&s->groups[group], i, (*stepper_array(s, group, PLACES + i))->data);
+        step.places = places;
+    }
     step.decayed = s->spares ? &decayed : NULL;
     step.anchor = s->anchored ? &anchor : NULL;
     stepper_result(s, group, PARAMETERS, nt__rule_apply(rule, &step));
@@ -98,7 +106,8 @@ static inline void stepper_compile(stepper *s, double clip) {
 
 /* A stepper of one group of `length` elements. */
 static inline stepper stepper_of_one(nt_rule rule, nt_dtype dtype, int64_t length) {
-    return (stepper){.group_count = 1, .rules = {rule}, .groups = {{"default", dtype, length}}};
+    return (stepper){
+        .group_count = 1, .rules = {rule}, .groups = {{.name = "default", .dtype = dtype, .length = length}}};
 }
 
 /* Sets the elements of an array from `values`. One that the rule does not have is left alone. */

@@ -67,6 +67,13 @@ static nt_rule rule_of(const char *name, const json_t *s, double eta) {
     if (strcmp(name, "Adagrad") == 0)
         return nt_adagrad(.epsilon = as_adam.epsilon, .initial_accumulator = setting(s, "initial_accumulator"));
     if (strcmp(name, "Adadelta") == 0) return nt_adadelta(.rho = setting(s, "rho"), .epsilon = as_adam.epsilon);
+    if (strcmp(name, "LAMB") == 0)
+        return nt_lamb(.beta1 = as_adam.beta1, .beta2 = as_adam.beta2, .epsilon = as_adam.epsilon,
+                       .weight_decay = decay);
+    if (strcmp(name, "LARS") == 0)
+        return nt_lars(.momentum = setting(s, "momentum"), .trust = setting(s, "trust_coefficient"),
+                       .epsilon = setting(s, "epsilon"), .weight_decay = decay,
+                       .nesterov = json_is_true(json_object_get(s, "nesterov")));
     if (strcmp(name, "WeightDecay") == 0) return nt_weight_decay(.weight_decay = decay);
     if (strcmp(name, "ClipGrad") == 0) return nt_clip_grad(.delta = setting(s, "delta"));
     if (strcmp(name, "ClipNorm") == 0) return nt_clip_norm(.omega = setting(s, "omega"), .p = setting(s, "p"));
@@ -167,9 +174,22 @@ static void set_decay(const json_t *c, stepper *s) {
     }
 }
 
+/* The file's leaves, all in one group. */
+static nt__layout layout_of(const json_t *document, nt_dtype dtype) {
+    nt__layout layout;
+    nt__leaf leaves[SIZE];
+    const json_t *json;
+    size_t index;
+    json_array_foreach(member(document, "layout"), index, json) leaves[index] = (nt__leaf){
+        .path = json_string_value(member(json, "leaf")), .type = {dtype, golden_shape_of(member(json, "shape"))}};
+    assert_ok(nt__layout_build(leaves, json_array_size(member(document, "layout")), NULL, &layout));
+    return layout;
+}
+
 static size_t run_rule_case(const json_t *document, const json_t *c, nt_dtype dtype) {
     const json_t *sequence = member(document, json_string_value(member(c, "sequence")));
-    stepper s = stepper_of_one(chain_of(member(c, "chain")), dtype, SIZE);
+    nt__layout layout = layout_of(document, dtype);
+    stepper s = {.group_count = 1, .rules = {chain_of(member(c, "chain"))}, .groups = {layout.groups[0]}};
     s.spares = json_object_get(c, "no_decay_mask") != NULL;
     s.anchored = json_object_get(c, "anchor") != NULL;
     stepper_compile(&s, 0);
@@ -187,6 +207,7 @@ static size_t run_rule_case(const json_t *document, const json_t *c, nt_dtype dt
         wrong += compare_step(c, dtype, step, &s);
     }
     stepper_free(&s);
+    nt__layout_free(&layout);
     return wrong;
 }
 
@@ -249,6 +270,12 @@ static void other_rules_follow_their_formulas(void **state) {
               (const char *const[]){"rmsprop/default", "rmsprop/momentum", "rmsprop/centered", "adagrad/default",
                                     "adagrad/initial0.1", "adadelta/default", "adamax/default", "nadam/default",
                                     "amsgrad/raw_maximum", "lion/default", "lion/decay", NULL});
+}
+
+static void trust_ratios_are_of_each_array(void **state) {
+    (void)state;
+    run_cases("optim/more_rules.json",
+              (const char *const[]){"lamb/default", "lamb/decay", "lars/default", "lars/decay_nesterov", NULL});
 }
 
 /* ---- groups, rates and the clip (L16, L20, L51 to L53) ---------------------------------------------------------- */
@@ -512,7 +539,8 @@ static void groups_of_other_types_share_the_norm(void **state) {
     for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
         stepper s = {.group_count = 2,
                      .rules = {nt_sgd(), nt_sgd()},
-                     .groups = {{"default", types[i][0], 2}, {"other", types[i][1], 1}}};
+                     .groups = {{.name = "default", .dtype = types[i][0], .length = 2},
+                                {.name = "other", .dtype = types[i][1], .length = 1}}};
         stepper_compile(&s, 6.5);
         stepper_set(&s, 0, GRADIENT, (double[]){3, -4});
         stepper_set(&s, 1, GRADIENT, (double[]){12});
@@ -635,6 +663,7 @@ int main(void) {
         cmocka_unit_test(weight_decay_and_clips_follow_f7_f8_f9),
         cmocka_unit_test(decay_follows_f10_l44),
         cmocka_unit_test(other_rules_follow_their_formulas),
+        cmocka_unit_test(trust_ratios_are_of_each_array),
         cmocka_unit_test(the_global_norm_is_clipped_l51_l53),
         cmocka_unit_test(accumulated_gradients_are_clipped_once_l51),
         cmocka_unit_test(each_group_has_its_own_rate_and_state_l20),
