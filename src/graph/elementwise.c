@@ -33,7 +33,7 @@ nt_tensor nt__filled(const char *what, nt__type type, double value, nt_site site
     return nearest(type, value, site);
 }
 
-nt_tensor nt__identity(const char *what, nt_dtype dtype, double value, nt_site site) {
+nt_tensor nt__identity(nt_dtype dtype, double value, nt_site site) {
     return nearest((nt__type){dtype, {0}}, value, site);
 }
 

@@ -290,7 +290,7 @@ nt_tensor nt__filled(const char *what, nt__type type, double value, nt_site site
 /* The same with a number of the user's, which counts as data that a program captures. */
 nt_tensor nt__given_number(const char *what, nt__type type, double value, nt_site site);
 /* The scalar that a reduction begins with: `value`, or the number of the type that is nearest to an infinity. */
-nt_tensor nt__identity(const char *what, nt_dtype dtype, double value, nt_site site);
+nt_tensor nt__identity(nt_dtype dtype, double value, nt_site site);
 /* A new node of two operands, broadcast against each other; `what` is the operation in the user's words. */
 nt_tensor nt__binary(const char *what, nt__op op, nt_tensor a, nt_tensor b, nt_site site,
                      const nt__attributes *attributes);

@@ -49,7 +49,7 @@ static nt_tensor moving(nt__op op, nt__reducer reducer, int count, nt_tensor *op
     nt__window *kept = nt__trace_alloc(site, what, 1, sizeof *kept);
     if (!kept) return nt__failed();
     *kept = *window;
-    operands[count - 1] = nt__identity(what, nt_dtype_of(operands[0]), start, site);
+    operands[count - 1] = nt__identity(nt_dtype_of(operands[0]), start, site);
     nt_tensor y =
         nt__emit(op, site, (nt__type){0}, count, operands, &(nt__attributes){.window = kept, .choice = reducer});
     nt__type type = {nt_dtype_of(y), nt_shape_of(y)};

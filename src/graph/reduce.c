@@ -50,7 +50,7 @@ static nt_tensor reduce(nt__op op, nt__reducer reducer, nt_tensor x, nt_shape ax
     bool keep;
     if (!node || !nt__axes(site, what, node->type, &axes, &keep)) return nt__failed();
     if (axes.rank == 0) return x;
-    nt_tensor operands[] = {x, nt__identity(what, node->type.dtype, start, site)};
+    nt_tensor operands[] = {x, nt__identity(node->type.dtype, start, site)};
     nt_tensor y = nt__emit(op, site, (nt__type){0}, 2, operands, &(nt__attributes){.lists = {axes}, .choice = reducer});
     return keep ? nt_reshape_at(y, kept(node->type.shape, axes), site) : y;
 }

@@ -169,7 +169,7 @@ static inline golden_expected golden_expect_vjp(const json_t *json, const char *
 static inline void golden_add_vjp(golden_run *run, const json_t *json, const char *name, const golden_case *c,
                                   const nt_tensor *outputs) {
     json_t *products = json_object_get(json, "vjp"), *numbers;
-    nt_tensor inputs[GOLDEN_MAX_INPUTS], out[GOLDEN_MAX_INPUTS], more[GOLDEN_MAX_INPUTS];
+    nt_tensor inputs[GOLDEN_MAX_INPUTS], out[GOLDEN_MAX_INPUTS];
     const char *input, *names[GOLDEN_MAX_INPUTS];
     size_t count = 0;
     json_object_foreach(products, input, numbers) {

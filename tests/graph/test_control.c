@@ -121,12 +121,12 @@ static const golden_plan plan = {"ops/recurrent.json", rows, sizeof rows / sizeo
 
 static void golden_f32(void **state) {
     (void)state;
-    golden_check(&plan, NT_F32, NULL);
+    golden_check(&plan, NT_F32);
 }
 
 static void golden_f64(void **state) {
     (void)state;
-    golden_check(&plan, NT_F64, NULL);
+    golden_check(&plan, NT_F64);
 }
 
 /* ---- gradients against central differences ---------------------------------------------------------------------- */

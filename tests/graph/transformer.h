@@ -80,10 +80,10 @@ static inline void transformer_forget(transformer_parameters *p) {
 
 /* transformer_forget frees it, also after a failure. */
 static inline nt_status transformer_learn(const transformer *t, transformer_parameters *out) {
-    *out = (transformer_parameters){.model = nt__model_new(2)};
+    *out = (transformer_parameters){.model = nt__model_new((nt__model_roles){.parameter = 2})};
     nt__graph *graph = out->model ? nt__trace_begin() : NULL;
     if (!graph) return NT_OUT_OF_MEMORY;
-    nt__model_begin(out->model, NULL);
+    nt__model_begin(out->model, true, NULL);
     transformer_loss(t, out->model);
     nt_status status = nt__trace_status(graph);
     nt__trace_end(graph);
@@ -109,7 +109,7 @@ static inline nt_status transformer_program(const transformer *t, const transfor
     if (graph) {
         nt_tensor flat = nt__input(1, 0, "parameters", nt__group_type(&layout->groups[0]));
         for (size_t i = 0; i < layout->row_count; i++) leaves[i] = nt__layout_leaf(&layout->rows[i], flat);
-        nt__model_begin(p->model, leaves);
+        nt__model_begin(p->model, true, leaves);
         nt_tensor loss = transformer_loss(t, p->model);
         nt__gradient(loss, leaves, layout->row_count, gradients, NULL);
         nt__result results[] = {{"loss", loss, {0}}, {"gradient", nt__layout_gather(layout, 0, gradients), {0}}};
