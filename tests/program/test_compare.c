@@ -24,7 +24,7 @@ enum { FIRST = __LINE__ + 3, SECOND = FIRST + 1, NUMBER = SECOND + 1 };
 static nt_tensor function(const edit *e, nt_tensor x) {
     nt_tensor y = e->first_is_tanh ? nt_tanh(x) : nt_exp(x);
     if (!e->no_second) y = nt_mul(y, e->second_is_tanh ? nt_tanh(x) : nt_exp(x));
-    return nt_add(nt_mul(y, 2), e->number);
+    return nt_neg(nt_add(nt_mul(y, 2), e->number));
 }
 
 static nt__printed print(const edit *e) {
