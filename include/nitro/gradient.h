@@ -14,7 +14,8 @@
 #include "nitro/tensor.h"
 
 /* dy/dx in the shape of x: zeros where y does not depend on it. y is a floating scalar of this trace; x any floating
- * tensor of it, a parameter, a field, or a value on the way. nt_stop_gradient holds a value constant. */
+ * tensor of it, a parameter, a field, or a value on the way. nt_stop_gradient holds a value constant. Equal expressions
+ * are one tensor, so an x that was computed twice is an error: compute it once and use it in both places. */
 #define nt_grad(y, x) nt_grad_at(y, x, NT_SITE)
 /* The same for `count` tensors at once, in gradients[i]. */
 #define nt_grads(y, inputs, count, gradients) nt_grads_at(y, inputs, count, gradients, NT_SITE)

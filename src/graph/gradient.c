@@ -192,6 +192,29 @@ void nt__gradient(nt_tensor loss, const nt_tensor *with_respect_to, size_t count
 
 /* ---- for traced code -------------------------------------------------------------------------------------------- */
 
+/* Of two equal expressions, which are one node, the uses of one cannot be told from those of the other. */
+static bool is_one_expression(const nt__node *node, nt_site site) {
+    if (!node->repeated) return true;
+    nt__text places = {0};
+    const nt_site both[] = {node->site, node->again};
+    for (int i = 0; i < 2; i++) {
+        if (i) nt__text_say(&places, " and ");
+        if (both[i].file)
+            nt__text_add(&places, "%s:%d", both[i].file, both[i].line);
+        else
+            nt__text_say(&places, "a rule of nitro");
+    }
+    if (places.failed)
+        nt__trace_out_of_memory();
+    else
+        nt__trace_fail(site, "grad",
+                       "with respect to an expression that is made twice, by %s: equal expressions are one tensor, so "
+                       "what depends on one of them depends on both. Make it once and use the variable in both places",
+                       places.data);
+    nt__text_free(&places);
+    return false;
+}
+
 /* Whether y and what it is differentiated by are what a gradient can be of. */
 static bool can_differentiate(nt_tensor y, const nt_tensor *inputs, size_t count, nt_site site) {
     char text[NT__TYPE_TEXT];
@@ -204,7 +227,7 @@ static bool can_differentiate(nt_tensor y, const nt_tensor *inputs, size_t count
     }
     for (size_t i = 0; i < count; i++) {
         node = nt__node_of(inputs[i], site, "grad");
-        if (!node || !nt__type_floating(site, "grad", node->type)) return false;
+        if (!node || !nt__type_floating(site, "grad", node->type) || !is_one_expression(node, site)) return false;
     }
     return true;
 }

@@ -201,6 +201,8 @@ struct nt__node {
     nt__control *control;     /* of an operation with several results or with regions; NULL */
     struct nt__image *images; /* what stands for it in other regions (region.c) */
     nt__node *kept;           /* the result that hands it out of its region; NULL */
+    bool repeated;            /* an equal expression was made since, at `again` */
+    nt_site again;
 };
 
 /* Nodes in the arena of the trace. */

@@ -208,10 +208,16 @@ static nt_tensor keep_node(const nt__node *node) {
     return kept ? nt__tensor_of(kept) : nt__failed();
 }
 
+static nt_tensor repeat_node(nt__node *node, nt_site site) {
+    if (!node->repeated) node->again = site;
+    node->repeated = true;
+    return nt__tensor_of(node);
+}
+
 static nt_tensor share_node(const nt__node *node) {
     nt__hash hash = nt__node_hash(node, current->scope);
     uint32_t id = nt__map_find(&current->shared, hash);
-    if (id) return nt__tensor_of(current->nodes[id]);
+    if (id) return repeat_node(current->nodes[id], node->site);
     if (!nt__map_put(&current->shared, hash, (uint32_t)current->node_count)) return nt__trace_out_of_memory();
     return keep_node(node);
 }

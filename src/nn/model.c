@@ -265,8 +265,9 @@ nt_tensor nt_field_at(nt_batch *batch, const char *name, nt_site site) {
     size_t i = find_field(batch, name);
     if (i == batch->count) i = take_name(batch, name);
     if (i < batch->count) {
-        if (!batch->inputs[i].trace) batch->inputs[i] = nt__input(batch->role, (int)i, name, batch->fields[i].type);
-        return cut_rows(batch->inputs[i], batch->rows, site);
+        if (!batch->inputs[i].trace)
+            batch->inputs[i] = cut_rows(nt__input(batch->role, (int)i, name, batch->fields[i].type), batch->rows, site);
+        return batch->inputs[i];
     }
     nt__text names = {0};
     for (i = 0; i < batch->count; i++) nt__text_add(&names, "%s%s", i ? ", " : "", field_name(batch, i));

@@ -74,8 +74,8 @@ struct nt_batch {
     const nt__batch_field *fields;
     size_t count;
     int role;
-    int64_t rows;               /* only so many rows are real: fields are cut to them. 0: all */
-    nt_tensor *inputs;          /* one for each field; zero: not read yet */
+    int64_t rows;               /* only so many rows are real: fields are cut to them when they are read. 0: all */
+    nt_tensor *inputs;          /* one for each field, cut; zero: not read yet */
     char taken[NT__FIELD_NAME]; /* the name that the field without one took; "": none yet */
 };
 

@@ -6,9 +6,11 @@
 
 #include <cmocka.h>
 
+#include <stdio.h>
 #include <string.h>
 
 #include "graph/node.h"
+#include "nitro/gradient.h"
 
 static nt__graph *begin(void) {
     nt__graph *graph = nt__trace_begin();
@@ -180,6 +182,30 @@ static void rules_use_what_the_function_made(void **state) {
     end(graph);
 }
 
+/* y depends on h; that it depends on the other exponential is no part of dy/dh, and could not be left out. */
+static void a_gradient_by_a_value_made_twice_is_refused(void **state) {
+    (void)state;
+    char places[128];
+    nt__graph *graph = begin();
+    nt_tensor x = input(nt_dims(2));
+    int line = __LINE__ + 1;
+    nt_tensor h = nt_exp(x);
+    nt_tensor y = nt_sum(nt_mul(h, nt_exp(x)));
+    snprintf(places, sizeof places, "test_share.c:%d and ", line);
+    nt_grad(y, h);
+    assert_int_equal(nt__trace_status(graph), NT_INVALID);
+    if (!strstr(nt_error_message(), "grad: with respect to an expression that is made twice, by ") ||
+        !strstr(nt_error_message(), places))
+        fail_msg("%s", nt_error_message());
+    nt__trace_end(graph);
+    graph = begin();
+    x = input(nt_dims(2));
+    h = nt_exp(x);
+    y = nt_sum(nt_mul(h, h));
+    assert_true(nt_shape_equal(nt_shape_of(nt_grad(y, h)), nt_dims(2)));
+    end(graph);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(equal_expressions_are_one_line),
@@ -190,6 +216,7 @@ int main(void) {
         cmocka_unit_test(the_first_place_stays),
         cmocka_unit_test(gradients_of_one_node_add_up),
         cmocka_unit_test(rules_use_what_the_function_made),
+        cmocka_unit_test(a_gradient_by_a_value_made_twice_is_refused),
     };
     return cmocka_run_group_tests_name("share", tests, NULL, NULL);
 }
