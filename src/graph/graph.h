@@ -117,6 +117,7 @@ typedef struct nt__printed {
     nt__line *lines; /* lines[i] belongs to line first_line + i of the text, counted from 1; the rest belong to none */
     size_t line_count;
     int first_line;
+    bool has_barriers; /* optimization barriers, which the compile must respect */
 } nt__printed;
 
 /* Prints the current trace as module `module`, an identifier. An input appears when a result needs it, or when a result

@@ -459,6 +459,7 @@ static bool print_cond(nt__printer *p, const nt__control *control) {
 static bool print_barrier(nt__printer *p, const nt__control *control) {
     const loop l = {.p = p, .control = control, .site = control->site};
     const char *between = "";
+    p->out->has_barriers = true;
     p->number[control->owner->id] = p->next++;
     begin_line(p);
     add_numbers(p, "%%%u:%u = \"stablehlo.", p->number[control->owner->id], number_results(&l));

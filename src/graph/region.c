@@ -205,8 +205,13 @@ nt__node *nt__region_image(nt__region *region, nt__node *node) {
 
 const nt__node *nt__region_original(const nt__node *node) {
     if (node->op != NT__OP_region_parameter || node->attributes.choice > NT__SLICE) return NULL;
-    const nt__control *control = node->region->control;
-    return control->op == NT__OP_cond ? NULL : control->operands.items[node->attributes.index];
+    return node->region->control->operands.items[node->attributes.index];
+}
+
+bool nt__region_always_runs(const nt__region *region) {
+    for (; region->control; region = region->outer)
+        if (region->control->op == NT__OP_cond || region->control->op == NT__OP_while) return false;
+    return true;
 }
 
 /* ---- making operations ------------------------------------------------------------------------------------------ */

@@ -49,8 +49,10 @@ bool nt__region_sees(const nt__region *region, const nt__node *node, nt_site sit
 /* What stands for a node that the region sees in it: the node itself, a parameter, or a copy. NULL after keeping an
  * error. */
 nt__node *nt__region_image(nt__region *region, nt__node *node);
-/* What a parameter stands for or cuts slices of, where its region runs whenever the outer one does; NULL: nothing. */
+/* What a parameter stands for or cuts slices of; NULL: nothing. */
 const nt__node *nt__region_original(const nt__node *node);
+/* False in a branch, or in a loop that may have no iteration. */
+bool nt__region_always_runs(const nt__region *region);
 
 /* ---- making operations ------------------------------------------------------------------------------------------ */
 

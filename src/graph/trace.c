@@ -276,7 +276,7 @@ void nt__claim_range(nt_tensor x, int64_t low, int64_t limit, nt_site site) {
     const nt__node *node = nt__node_of(x, site, "claim");
     while (node && (node->op == NT__OP_convert || node->op == NT__OP_reshape || nt__region_original(node)))
         node = nt__region_original(node) ? nt__region_original(node) : node->operands[0];
-    if (!node || node->op != NT__OP_input) return;
+    if (!node || node->op != NT__OP_input || !nt__region_always_runs(current->region)) return;
     if (!NT__GROW(current->claims, current->claim_count, current->claim_capacity)) {
         nt__trace_out_of_memory();
         return;

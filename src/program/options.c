@@ -138,7 +138,29 @@ void nt__options_free(nt__options *options) {
 
 /* ---- asking ----------------------------------------------------------------------------------------------------- */
 
-nt_status nt__options_encode(const nt__options *options, uint8_t **bytes, size_t *length) {
+/* The usual options, or the user's, with the pass among those that are left out. */
+static nt_status encode_keeping_barriers(const nt__options *options, uint8_t **bytes, size_t *length) {
+    static const char name[] = "xla_disable_hlo_passes", pass[] = "cse_barrier_expander";
+    size_t count = options ? options->count : 0, at = 0;
+    nt__arena arena = {0};
+    nt__override *overrides = nt__arena_alloc(&arena, count + 1, sizeof *overrides);
+    nt_status status = overrides ? NT_OK : NT_OUT_OF_MEMORY;
+    for (size_t i = 0; status == NT_OK && i < count; i++) overrides[i] = options->overrides[i];
+    while (status == NT_OK && at < count && strcmp(overrides[at].name, name) != 0) at++;
+    bool given = status == NT_OK && at < count && overrides[at].kind == NT__OVERRIDE_STRING;
+    const char *passes = given ? nt__arena_sprintf(&arena, "%s,%s", overrides[at].string, pass) : pass;
+    if (!passes) status = NT_OUT_OF_MEMORY;
+    if (status == NT_OK) {
+        overrides[at] = (nt__override){.name = name, .kind = NT__OVERRIDE_STRING, .string = passes};
+        nt__compile_options all = {.overrides = overrides, .override_count = at < count ? count : count + 1};
+        status = nt__compile_options_encode(&all, bytes, length);
+    }
+    nt__arena_free(&arena);
+    return status;
+}
+
+nt_status nt__options_encode(const nt__options *options, bool keep_barriers, uint8_t **bytes, size_t *length) {
+    if (keep_barriers) return encode_keeping_barriers(options, bytes, length);
     nt__compile_options all = {0};
     if (options) all = (nt__compile_options){.overrides = options->overrides, .override_count = options->count};
     return nt__compile_options_encode(&all, bytes, length);
@@ -182,7 +204,7 @@ nt_status nt__options_try(nt__engine *engine, const nt__options *options) {
     size_t length;
     nt__executable *executable = NULL;
     if (!options) return NT_OK;
-    nt_status status = nt__options_encode(options, &bytes, &length);
+    nt_status status = nt__options_encode(options, false, &bytes, &length);
     if (status != NT_OK) return status;
     status = nt__executable_compile(engine, "a trivial program", text, sizeof text - 1, &signature, bytes, length,
                                     &executable);

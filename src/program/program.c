@@ -53,6 +53,12 @@ static bool copy_ports(nt__program *program, const nt__program_spec *spec) {
     return true;
 }
 
+/* What checkpoints compute again must not become one with the first time. The engines for the host take the barriers
+ * away too early, by a pass that other engines need. */
+static bool must_keep_barriers(const nt__program *program) {
+    return program->printed.has_barriers && strcmp(nt__engine_facts_of(program->engine)->platform, "cpu") == 0;
+}
+
 nt_status nt__program_new(nt__engine *engine, const nt__program_spec *spec, nt__printed *printed, nt__program **out) {
     nt__program *program = nt__alloc(1, sizeof *program);
     *out = NULL;
@@ -71,7 +77,9 @@ nt_status nt__program_new(nt__engine *engine, const nt__program_spec *spec, nt__
     bool copied = program->role && program->experiment && (!spec->failure_folder || program->failure_folder) &&
                   copy_parts(program, spec) && copy_ports(program, spec);
     nt_status status = copied ? NT_OK : NT_OUT_OF_MEMORY;
-    if (status == NT_OK) status = nt__options_encode(spec->options, &program->options, &program->options_length);
+    if (status == NT_OK)
+        status =
+            nt__options_encode(spec->options, must_keep_barriers(program), &program->options, &program->options_length);
     if (status != NT_OK) {
         nt__program_free(program);
         return status;

@@ -25,8 +25,9 @@ nt_status nt__options_read(const char *const *texts, size_t count, nt__options *
 void nt__options_free(nt__options *options);
 /* Compiles a trivial program with the options, so that a wrong one is found before anything is built. */
 nt_status nt__options_try(nt__engine *engine, const nt__options *options);
-/* The engine's bytes; `options` NULL: the usual ones. */
-nt_status nt__options_encode(const nt__options *options, uint8_t **bytes, size_t *length);
+/* The engine's bytes; `options` NULL: the usual ones. `keep_barriers`: the pass that takes optimization barriers away
+ * before equal values are joined is left out. */
+nt_status nt__options_encode(const nt__options *options, bool keep_barriers, uint8_t **bytes, size_t *length);
 /* Sorted by name: "a=1 b=true". */
 const char *nt__options_text(const nt__options *options);
 /* Whether a compile with them writes files that somebody wants, so that a saved program would not do. */
