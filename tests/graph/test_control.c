@@ -297,10 +297,14 @@ static nt_tensor empty_branches(const nt_tensor *x) {
     return nt_sum(nt_mul(nt_cond(which, takes_nothing, exponential, NULL, x[VECTOR]).at[0], x[SEQUENCE]));
 }
 
-static nt_tensor (*const functions[])(const nt_tensor *x) = {
-    scan_forward,     scan_backward, scan_once,      nested_scans,         branches_in_a_scan,
-    branch,           checkpoints,   empty_branches, checkpoint_of_a_scan, scan_of_checkpoints,
-    custom_gradients,
+/* Compiling is what takes time: second derivatives are those of programs with each kind of body in each other one. */
+static const struct {
+    nt_tensor (*function)(const nt_tensor *x);
+    int derivatives;
+} functions[] = {
+    {scan_forward, 2},     {scan_backward, 1}, {scan_once, 2},      {nested_scans, 2},         {branches_in_a_scan, 2},
+    {branch, 1},           {checkpoints, 2},   {empty_branches, 1}, {checkpoint_of_a_scan, 1}, {scan_of_checkpoints, 2},
+    {custom_gradients, 2},
 };
 
 /* One function of the table, and the sum of the squares of its gradients, which has second derivatives. */
@@ -332,7 +336,8 @@ static void check_derivatives(int derivatives) {
     nt_array *inputs[INPUTS] = {values(nt_dims(3, 3), MATRIX), values(nt_dims(4, 3), SEQUENCE),
                                 values(nt_dims(3), VECTOR)};
     for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
-        checked c = {functions[i], derivatives};
+        checked c = {functions[i].function, derivatives};
+        if (functions[i].derivatives < derivatives) continue;
         nt_status status = nt_check_gradient(check_function, &c, inputs, INPUTS, NULL);
         if (status != NT_OK) fail_msg("function %zu, derivative %d: %s", i, derivatives, nt_error_message());
     }

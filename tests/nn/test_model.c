@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "graph/node.h"
+#include "nitro/control.h"
 #include "nn/nn.h"
 
 enum { MODEL_ROLE = 4, BATCH_ROLE = 5, STATE_ROLE = 7, SEED_ROLE = 8 };
@@ -409,6 +410,52 @@ static void a_failed_allocation_leaves_nothing(void **state) {
     assert_int_equal(nt__memory().live, before);
 }
 
+/* ---- bodies of control flow ------------------------------------------------------------------------------------- */
+
+static nt_tensor shift; /* made in a body and an argument of the program all the same */
+
+static nt_loop with_a_layer(nt_loop now, void *context) {
+    nt_model *m = context;
+    nt_tensor next = nt_dense(m, "cell", now.carry[0], 3);
+    NT_SCOPE(m, "inner") {
+        shift = nt_parameter(m, "shift", nt_dims(3));
+    }
+    return (nt_loop){.carry = {nt_add(next, shift)}};
+}
+
+static nt_loop with_a_loop(nt_loop now, void *context) {
+    nt_model *m = context;
+    NT_SCOPE(m, "outer") {
+        now.carry[0] = nt_scan(with_a_layer, m, .carry = {now.carry[0]}, .length = 2).carry[0];
+    }
+    return (nt_loop){.carry = {now.carry[0]}};
+}
+
+/* One parameter for all iterations, an argument of the program, and known outside. */
+static void a_parameter_in_a_body_is_one_parameter(void **state) {
+    fixture *f = *state;
+    for (int trace = 0; trace < 2; trace++) {
+        nt_tensor x = nt_full(NT_F32, nt_dims(2, 3), 1), gradient;
+        bool reached;
+        nt_tensor last = nt_scan(with_a_loop, f->model, .carry = {x}, .length = 4).carry[0];
+        assert_paths(f, "outer.cell.weight", "outer.cell.bias", "outer.inner.shift");
+        nt__gradient(nt_sum(nt_add(last, shift)), &shift, 1, &gradient, &reached);
+        assert_int_equal(nt__trace_status(f->graph), NT_OK);
+        assert_true(reached);
+        assert_true(nt_shape_equal(nt_shape_of(gradient), nt_dims(3)));
+        if (trace == 0) trace_again(f);
+    }
+}
+
+static void a_path_in_two_bodies_is_declared_twice(void **state) {
+    fixture *f = *state;
+    nt_tensor x = nt_full(NT_F32, nt_dims(2, 3), 1);
+    nt_scan(with_a_layer, f->model, .carry = {x}, .length = 4);
+    nt_scan(with_a_layer, f->model, .carry = {x}, .length = 4);
+    assert_int_equal(nt__trace_status(f->graph), NT_INVALID);
+    assert_non_null(strstr(nt_error_message(), "'cell.weight' was declared at "));
+}
+
 #define IN_A_TRACE(test) cmocka_unit_test_setup_teardown(test, begin_trace, end_trace)
 
 int main(void) {
@@ -427,6 +474,8 @@ int main(void) {
         IN_A_TRACE(a_path_has_at_most_255_characters),
         IN_A_TRACE(only_floating_arrays_with_elements_are_parameters),
         IN_A_TRACE(dense_declares_weight_and_bias_in_its_scope),
+        IN_A_TRACE(a_parameter_in_a_body_is_one_parameter),
+        IN_A_TRACE(a_path_in_two_bodies_is_declared_twice),
         IN_A_TRACE(dense_refuses_what_it_cannot_multiply),
         IN_A_TRACE(dense_on_a_failed_tensor_keeps_the_first_error),
         IN_A_TRACE(a_field_is_an_input_once_it_is_read),
