@@ -214,6 +214,27 @@ bool nt__region_always_runs(const nt__region *region) {
     return true;
 }
 
+bool nt__trace_in_body(void) {
+    const nt__graph *graph = nt__trace_current();
+    return graph && graph->region->control;
+}
+
+nt__trace_place nt__trace_leave_bodies(void) {
+    nt__graph *graph = nt__trace_current();
+    if (!graph) return (nt__trace_place){0};
+    nt__trace_place place = {graph->region, graph->scope};
+    graph->region = &graph->program;
+    graph->scope = 0;
+    return place;
+}
+
+void nt__trace_go_back(nt__trace_place place) {
+    nt__graph *graph = nt__trace_current();
+    if (!graph) return;
+    graph->region = place.region;
+    graph->scope = place.scope;
+}
+
 /* ---- making operations ------------------------------------------------------------------------------------------ */
 
 nt__control *nt__control_begin(nt__op op, nt_site site) {

@@ -230,6 +230,35 @@ static void the_iterations_of_all_loops_around_are_known(void **state) {
     nt__printed_free(&printed);
 }
 
+static nt_values make_outside(nt_values x, void *context) {
+    assert_true(nt__trace_in_body());
+    nt__trace_place place = nt__trace_leave_bodies();
+    assert_false(nt__trace_in_body());
+    *(nt_tensor *)context = nt_exp(vector(7));
+    nt__trace_go_back(place);
+    return (nt_values){{nt_mul(x.at[0], nt_mul(*(nt_tensor *)context, nt_exp(vector(7))))}};
+}
+
+static nt_loop around_outside(nt_loop now, void *context) {
+    return (nt_loop){.carry = {nt_checkpoint(make_outside, context, now.carry[0]).at[0]}};
+}
+
+/* What a body makes for the whole program is used there and outside. */
+static void bodies_can_be_left_for_a_while(void **state) {
+    (void)state;
+    nt__graph *graph = nt__trace_begin();
+    assert_false(nt__trace_in_body());
+    nt_tensor shared;
+    nt_tensor last = nt_scan(around_outside, &shared, .carry = {vector(0)}, .length = 3).carry[0];
+    nt__printed printed = printed_of(nt_add(last, nt_exp(shared)), graph);
+    const char *loop = strstr(printed.text.data, "stablehlo.while");
+    const char *first = strstr(printed.text.data, "stablehlo.exponential");
+    assert_true(first && loop && first < loop);
+    nt__printed_free(&printed);
+    assert_false(nt__trace_in_body());
+    nt__trace_go_back(nt__trace_leave_bodies());
+}
+
 static nt_values claim(nt_values x, void *context) {
     nt__claim_range(nt_reshape(x.at[0], 3), 0, 7, NT_SITE);
     nt__claim_range(*(nt_tensor *)context, 0, 9, NT_SITE);
@@ -485,6 +514,7 @@ int main(void) {
         cmocka_unit_test(the_text_is_the_same_each_time),
         cmocka_unit_test(equal_expressions_are_one_within_a_body),
         cmocka_unit_test(the_iterations_of_all_loops_around_are_known),
+        cmocka_unit_test(bodies_can_be_left_for_a_while),
         cmocka_unit_test(claims_reach_arguments_through_bodies),
         cmocka_unit_test(no_iterations_give_the_carry_back),
         cmocka_unit_test(each_mistake_has_its_message),
