@@ -104,9 +104,9 @@ static void visit_all(const sweep *s) {
 }
 
 static bool begin_sweep(sweep *s) {
-    size_t most = 0;
-    for (const nt__node *node = s->first; node; node = node == s->last ? NULL : node->next)
-        if ((size_t)node->operand_count > most) most = (size_t)node->operand_count;
+    size_t most = (size_t)s->first->operand_count;
+    for (const nt__node *node = s->first; node != s->last; node = node->next)
+        if ((size_t)node->next->operand_count > most) most = (size_t)node->next->operand_count;
     s->count = s->last->position - s->first->position + 1;
     s->depends = nt__trace_alloc(nowhere, "gradient", s->count, sizeof *s->depends);
     s->cotangents = nt__trace_alloc(nowhere, "gradient", s->count, sizeof *s->cotangents);

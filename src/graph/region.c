@@ -10,7 +10,6 @@
 
 /* What stands for a node in another region. The newest is first. */
 struct nt__image {
-    const nt__region *region;
     nt__node *node;
     struct nt__image *next;
 };
@@ -51,14 +50,14 @@ bool nt__region_sees(const nt__region *region, const nt__node *node, nt_site sit
 
 static nt__node *known_image(const nt__region *region, const nt__node *node) {
     const struct nt__image *image = node->images;
-    while (image && image->region != region) image = image->next;
+    while (image && image->node->region != region) image = image->next;
     return image ? image->node : NULL;
 }
 
-static bool remember_image(const nt__region *region, nt__node *node, nt__node *image) {
+static bool remember_image(nt__node *node, nt__node *image) {
     struct nt__image *entry = nt__trace_alloc(node->site, "trace", 1, sizeof *entry);
     if (!entry) return false;
-    *entry = (struct nt__image){region, image, node->images};
+    *entry = (struct nt__image){image, node->images};
     node->images = entry;
     return true;
 }
@@ -66,7 +65,7 @@ static bool remember_image(const nt__region *region, nt__node *node, nt__node *i
 /* Regions of one operation that use the same value share the operand. */
 static bool operand_of(nt__control *control, nt__node *node, size_t *index) {
     const struct nt__image *image = node->images;
-    while (image && image->region->control != control) image = image->next;
+    while (image && image->node->region->control != control) image = image->next;
     *index = image ? (size_t)image->node->attributes.index : control->operands.count;
     return image || push(&control->operands, node);
 }
@@ -192,7 +191,7 @@ static nt__node *new_image(nt__region *region, nt__node *node) {
     nt__node *image = outer == node ? NULL : known_image(region, outer);
     if (image) return image;
     image = capture(region, outer);
-    return image && (outer == node || remember_image(region, outer, image)) ? image : NULL;
+    return image && (outer == node || remember_image(outer, image)) ? image : NULL;
 }
 
 nt__node *nt__region_image(nt__region *region, nt__node *node) {
@@ -200,7 +199,7 @@ nt__node *nt__region_image(nt__region *region, nt__node *node) {
     nt__node *image = known_image(region, node);
     if (image) return image;
     image = new_image(region, node);
-    return image && (known_image(region, node) || remember_image(region, node, image)) ? image : NULL;
+    return image && (known_image(region, node) || remember_image(node, image)) ? image : NULL;
 }
 
 const nt__node *nt__region_original(const nt__node *node) {
