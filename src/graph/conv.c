@@ -1,5 +1,6 @@
 /* Convolution: one general operation, whose gradients are convolutions again; the transposed one is the same operation
- * with a dilated input and a kernel that runs backwards.
+ * with a dilated input and a kernel that was turned around: by an operation of its own, for the engine has no fast
+ * convolution that runs a kernel backwards.
  * Not here: pooling (pool.c).
  */
 #include "graph/node.h"
@@ -45,11 +46,27 @@ bool nt__shape_conv(nt__node *node) {
     return true;
 }
 
+/* The kernel run backwards. */
+static nt_tensor backwards(nt_tensor kernel, const nt__window *w, nt_site site) {
+    nt_shape axes = {0};
+    for (int i = 0; i < w->kernel.rank; i++)
+        if (w->kernel.dims[i] >= 0) axes.dims[axes.rank++] = i;
+    return nt_flip_at(kernel, axes, site);
+}
+
+/* The engine's fast convolution is slow where each channel is by itself. It does not run a kernel backwards, so asking
+ * for that, of a kernel that is backwards already, gets plain loops, which are a hundred times faster there. */
+static bool has_single_channels(nt_tensor kernel, const nt__window *w) {
+    return w->groups > 1 && nt_shape_of(kernel).dims[axis_of(w->kernel, NT__SAMPLE)] == 1;
+}
+
 /* A convolution of nothing, or over nothing, is zeros, which need no operands. */
 static nt_tensor convolve(nt_tensor x, nt_tensor kernel, nt__window window, nt_site site) {
     nt__window *kept = nt__trace_alloc(site, "conv", 1, sizeof *kept);
     if (!kept) return nt__failed();
     *kept = window;
+    kept->reversed = has_single_channels(kernel, &window);
+    if (kept->reversed) kernel = backwards(kernel, &window, site);
     nt_tensor y =
         nt__emit(NT__OP_conv, site, (nt__type){0}, 2, (nt_tensor[]){x, kernel}, &(nt__attributes){.window = kept});
     nt_shape shape = nt_shape_of(y);
@@ -136,47 +153,57 @@ static nt_tensor x_cotangent(const nt__backward *b) {
     back.result = w->x;
     back.stride = w->base_dilation;
     back.base_dilation = w->stride;
-    back.reversed = !w->reversed;
     for (int i = 0; i < w->size.rank; i++) {
         back.low.dims[i] = nt__window_opposite_low(w, i);
         nt__window_pad_for(&back, i, size_of(b->node, w->result, i), size_of(x, w->x, i));
     }
-    nt_tensor kernel = move_groups(b->operands[1], axis_of(w->kernel, NT__CHANNEL), axis_of(w->kernel, NT__SAMPLE),
-                                   w->groups, b->site);
+    nt_tensor kernel = w->reversed ? b->operands[1] : backwards(b->operands[1], w, b->site);
+    kernel = move_groups(kernel, axis_of(w->kernel, NT__CHANNEL), axis_of(w->kernel, NT__SAMPLE), w->groups, b->site);
     return convolve(b->cotangent, kernel, back, b->site);
 }
 
-/* With respect to the kernel: x is convolved with the cotangent, the samples being what is summed. Where the kernel
- * runs backwards, the two change their parts. */
+static bool has_base_dilation(const nt__window *w) {
+    bool found = false;
+    for (int i = 0; i < w->base_dilation.rank; i++) found = found || w->base_dilation.dims[i] > 1;
+    return found;
+}
+
+/* With respect to the kernel: x is convolved with the cotangent, the samples being what is summed. Where x is dilated,
+ * the cotangent is convolved with x, which gives the kernel backwards: a dilated window costs nothing, a dilated base
+ * is as large as it looks. */
 static nt_tensor kernel_cotangent(const nt__backward *b) {
     const nt__window *w = b->node->attributes.window;
+    bool swapped = has_base_dilation(w);
     const nt__node *x = b->node->operands[0], *y = b->node, *kernel = b->node->operands[1];
-    const nt__node *moved = w->reversed ? y : x, *still = w->reversed ? x : y;
-    nt_shape moved_parts = w->reversed ? w->result : w->x, still_parts = w->reversed ? w->x : w->result;
+    const nt__node *moved = swapped ? y : x, *still = swapped ? x : y;
+    nt_shape moved_parts = swapped ? w->result : w->x, still_parts = swapped ? w->x : w->result;
     nt__window back = *w;
     back.x = exchanged(moved_parts);
     back.kernel = still_parts;
-    back.result = w->reversed ? exchanged(w->kernel) : w->kernel;
+    back.result = swapped ? exchanged(w->kernel) : w->kernel;
     back.stride = w->window_dilation;
-    back.base_dilation = w->reversed ? w->stride : w->base_dilation;
-    back.window_dilation = w->reversed ? w->base_dilation : w->stride;
-    back.reversed = false;
+    back.base_dilation = swapped ? w->stride : w->base_dilation;
+    back.window_dilation = swapped ? w->base_dilation : w->stride;
     for (int i = 0; i < w->size.rank; i++) {
         back.size.dims[i] = size_of(still, still_parts, i);
-        if (w->reversed) back.low.dims[i] = nt__window_opposite_low(w, i);
+        if (swapped) back.low.dims[i] = nt__window_opposite_low(w, i);
         nt__window_pad_for(&back, i, size_of(moved, moved_parts, i), size_of(kernel, w->kernel, i));
     }
-    nt_tensor base = move_groups(w->reversed ? b->cotangent : b->operands[0], axis_of(moved_parts, NT__CHANNEL),
+    nt_tensor base = move_groups(swapped ? b->cotangent : b->operands[0], axis_of(moved_parts, NT__CHANNEL),
                                  axis_of(moved_parts, NT__SAMPLE), w->groups, b->site);
-    nt_tensor product = convolve(base, w->reversed ? b->operands[0] : b->cotangent, back, b->site);
-    if (!w->reversed) return product;
+    nt_tensor product = convolve(base, swapped ? b->operands[0] : b->cotangent, back, b->site);
+    if (!swapped) return product;
     /* The groups are in the input channels, and belong into the output channels. */
-    return move_groups(product, axis_of(w->kernel, NT__SAMPLE), axis_of(w->kernel, NT__CHANNEL), w->groups, b->site);
+    nt_tensor grouped =
+        move_groups(product, axis_of(w->kernel, NT__SAMPLE), axis_of(w->kernel, NT__CHANNEL), w->groups, b->site);
+    return backwards(grouped, w, b->site);
 }
 
 void nt__gradient_conv(const nt__backward *b, nt_tensor *out) {
     if (b->wanted[0]) out[0] = x_cotangent(b);
     if (b->wanted[1]) out[1] = kernel_cotangent(b);
+    if (b->wanted[1] && b->node->attributes.window->reversed)
+        out[1] = backwards(out[1], b->node->attributes.window, b->site);
 }
 
 /* ---- the user's convolution ------------------------------------------------------------------------------------- */
@@ -322,7 +349,7 @@ nt_tensor nt_conv_transposed_at(nt_tensor x, nt_tensor kernel, int axes, nt_conv
     const char *what = "conv_transposed";
     const nt__node *node = nt__node_of(x, site, what), *kernel_node = nt__node_of(kernel, site, what);
     if (!node || !kernel_node || !types_are_right(what, node, kernel_node, axes, site)) return nt__failed();
-    nt__window w = {.groups = options.groups ? options.groups : 1, .reversed = true};
+    nt__window w = {.groups = options.groups ? options.groups : 1};
     name_axes(&w, axes, options.channels_first);
     take_kernel_size(kernel_node, axes, &w);
     static const int64_t ones[NT_CONV_AXES];
@@ -340,5 +367,6 @@ nt_tensor nt_conv_transposed_at(nt_tensor x, nt_tensor kernel, int axes, nt_conv
         w.high.dims[i] = low + w.low.dims[i] - w.high.dims[i] + extra;
         w.low.dims[i] = low;
     }
-    return right && windows_fit(what, node, &w, site) ? convolve(x, kernel, w, site) : nt__failed();
+    if (!right || !windows_fit(what, node, &w, site)) return nt__failed();
+    return convolve(x, backwards(kernel, &w, site), w, site);
 }

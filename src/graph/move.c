@@ -171,6 +171,8 @@ nt_tensor nt_flip_at(nt_tensor x, nt_shape axes, nt_site site) {
     const nt__node *node = nt__node_of(x, site, "flip");
     bool keep;
     if (!node || !nt__axes(site, "flip", node->type, &axes, &keep)) return nt__failed();
+    if (node->op == NT__OP_flip && nt_shape_equal(node->attributes.lists[0], axes))
+        return nt__tensor_of(node->operands[0]);
     return nt__emit(NT__OP_flip, site, (nt__type){0}, 1, &x, &(nt__attributes){.lists = {axes}});
 }
 

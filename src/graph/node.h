@@ -150,7 +150,7 @@ typedef struct nt__window {
     /* conv: what each axis of x, kernel and result is: a spatial axis from 0, or one of nt__channel */
     nt_shape x, kernel, result;
     int64_t groups; /* conv */
-    bool reversed;  /* conv: the kernel runs backwards */
+    bool reversed;  /* conv: the kernel runs backwards, as its operand does */
 } nt__window;
 /* Of a kernel: NT__SAMPLE is the axis of the input channels, NT__CHANNEL that of the output channels. */
 enum nt__channel { NT__SAMPLE = -1, NT__CHANNEL = -2 };
