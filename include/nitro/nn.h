@@ -59,9 +59,26 @@ bool nt_scope_enter(nt_model *m, nt_site site, const char *format, ...) __attrib
 bool nt_scope_leave(nt_model *m);
 
 /* Whether the trace under way is of a model that trains: forward is traced for training and for evaluation, and this
- * decides as a C condition. Parameters are declared in both. */
+ * decides as a C condition. Parameters and states are declared in both, and forward returns the same type in both. */
 #define nt_is_training(m) nt_is_training_at(m, NT_SITE)
 bool nt_is_training_at(const nt_model *m, nt_site site);
+
+/* ---- layer state ------------------------------------------------------------------------------------------------ */
+
+typedef struct nt_state_options {
+    nt_dtype dtype; /* f32; any type */
+    nt_init init;   /* zeros */
+} nt_state_options;
+/* An array that a model carries from micro-batch to micro-batch beside its parameters, as running statistics: its value
+ * before this one. It lives on the device, is saved and loaded with the parameters, and has no gradient. Paths are
+ * those of nt_parameter, and no parameter may have the same one. In evaluation and prediction it has the value that
+ * training left. */
+#define nt_state(m, name, shape, ...) nt_state_at(m, name, shape, (nt_state_options){__VA_ARGS__}, NT_SITE)
+nt_tensor nt_state_at(nt_model *m, const char *name, nt_shape shape, nt_state_options options, nt_site site);
+/* What a state of this scope, declared before, is from the next micro-batch on: a tensor of its type. Once in a trace.
+ * A state changes accum times in a step. In evaluation and prediction nothing changes. */
+#define nt_state_set(m, name, value) nt_state_set_at(m, name, value, NT_SITE)
+void nt_state_set_at(nt_model *m, const char *name, nt_tensor value, nt_site site);
 
 /* ---- random numbers --------------------------------------------------------------------------------------------- */
 

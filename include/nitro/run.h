@@ -192,10 +192,18 @@ typedef struct nt_parameter_info {
 bool nt_run_parameter_at(const nt_run *run, size_t index, nt_parameter_info *out);
 /* A copy of a parameter by its path ("hidden.weight"); NULL with a message that lists the paths. */
 nt_array *nt_run_parameter(nt_run *run, const char *path);
-/* Parameters to and from a safetensors file: one array a parameter, by path. Loading refuses a file whose paths, shapes
- * or types differ and lists the differences. A handle with no_data reads the file at once and compares it at the first
- * prediction; before that it has no parameters to give. Saving refuses parameters that are not finite with NT_DIVERGED,
- * and leaves the file as it was. */
+/* The layer states in the order forward declared them, and a copy of one, as for parameters. */
+typedef struct nt_state_info {
+    const char *path;
+    nt_dtype dtype;
+    nt_shape shape;
+} nt_state_info;
+bool nt_run_state_at(const nt_run *run, size_t index, nt_state_info *out);
+nt_array *nt_run_state(nt_run *run, const char *path);
+/* Parameters and layer states to and from a safetensors file: an array each, by path. Loading refuses a file whose
+ * paths, shapes or types differ and lists the differences. A handle with no_data reads the file at once and compares it
+ * at the first prediction; before that it has no parameters to give. Saving refuses parameters that are not finite and
+ * states that are not a number with NT_DIVERGED, and leaves the file as it was. */
 nt_status nt_run_save(nt_run *run, const char *path);
 nt_status nt_run_load(nt_run *run, const char *path);
 

@@ -110,12 +110,12 @@ static void check_scopes(const nt_model *m) {
         (int)strlen(m->path) - 1, m->path);
 }
 
-/* A run may be laid out by either mode: each has to have it all. */
-static void check_evaluation(const nt_model *m) {
-    for (size_t i = 0; !m->training && i < m->parameters.count; i++) {
-        if (m->parameters.uses[i].declared) continue;
-        const nt__leaf *leaf = &m->parameters.items[i];
-        nt__trace_fail(leaf->site, "parameter",
+/* A run may be laid out by either mode: each has to have it all. The counter of draws is the model's own. */
+static void check_evaluation(const nt__leaves *leaves, const char *kind) {
+    for (size_t i = 0; i < leaves->count; i++) {
+        const nt__leaf *leaf = &leaves->items[i];
+        if (leaves->uses[i].declared || strcmp(leaf->path, NT__DRAWS_PATH) == 0) continue;
+        nt__trace_fail(leaf->site, kind,
                        "'%s' is declared when the model trains and not when it is evaluated: declare it in forward "
                        "whatever the mode",
                        leaf->path);
@@ -124,7 +124,9 @@ static void check_evaluation(const nt_model *m) {
 
 void nt__model_end(nt_model *m) {
     check_scopes(m);
-    check_evaluation(m);
+    if (m->training) return;
+    check_evaluation(&m->parameters, "parameter");
+    check_evaluation(&m->states, "state");
 }
 
 /* ---- leaves: parameters and states ------------------------------------------------------------------------------ */
@@ -190,7 +192,20 @@ static nt_tensor use_leaf(nt__leaves *leaves, size_t index, int role, const char
     return use->value;
 }
 
+/* Parameters and states are saved in one file, by path. */
+static bool is_free(const nt_model *m, const nt__leaves *leaves, const nt__leaf *leaf, const char *kind) {
+    bool is_state = leaves == &m->states;
+    const nt__leaves *others = is_state ? &m->parameters : &m->states;
+    size_t index = nt__leaves_find(others, leaf->path);
+    if (index == others->count) return true;
+    const nt__leaf *other = &others->items[index];
+    nt__trace_fail(leaf->site, kind, "'%s' is a %s at %s:%d; give one of the two another name or scope", leaf->path,
+                   is_state ? "parameter" : "state", other->site.file, other->site.line);
+    return false;
+}
+
 nt_tensor nt__declare(nt_model *m, nt__leaves *leaves, const nt__leaf *leaf, int role, const char *kind) {
+    if (!is_free(m, leaves, leaf, kind)) return nt__failed();
     size_t index = nt__leaves_find(leaves, leaf->path);
     if (index < leaves->count || (m->learning && add_leaf(m, leaves, leaf)))
         return use_leaf(leaves, index, role, kind, leaf->type, leaf->site);
@@ -215,20 +230,6 @@ nt_tensor nt_parameter_at(nt_model *m, const char *name, nt_shape shape, nt_para
     nt_tensor value = nt__declare(m, &m->parameters, &leaf, m->roles.parameter, "parameter");
     nt__path_restore(m, scopes);
     return value;
-}
-
-/* ---- states ----------------------------------------------------------------------------------------------------- */
-
-const nt__leaf *nt__model_states(const nt_model *model, size_t *count) {
-    *count = model->states.count;
-    return model->states.items;
-}
-
-bool nt__model_update(const nt_model *model, size_t index, nt_tensor *value, nt_tensor *next) {
-    const nt__use *use = &model->states.uses[index];
-    *value = use->value;
-    *next = use->next;
-    return use->next.trace != NULL;
 }
 
 /* ---- batch fields ----------------------------------------------------------------------------------------------- */

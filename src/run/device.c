@@ -138,32 +138,6 @@ static nt_status upload_optimizer(nt_run *run, size_t g, const void *parameters)
     return status;
 }
 
-/* ---- what the model carries ------------------------------------------------------------------------------------- */
-
-static nt_status upload_layer_state(nt_run *run, const nt__leaf *state, nt__buffer *out) {
-    size_t bytes;
-    if (!nt__type_bytes(state->type, &bytes)) return nt__fail(NT_INVALID, "%s is too large", state->path);
-    void *data = nt__alloc_aligned(bytes);
-    if (!data) return NT_OUT_OF_MEMORY;
-    nt_status status = nt__leaf_draw(state, nt__key_of_seed((uint64_t)run->settings.seed), data);
-    if (status == NT_OK)
-        status = nt__buffer_upload(run->engine, 0, state->path, NT__LAYER_STATE, state->type, data, out);
-    nt__free(data);
-    return status;
-}
-
-static nt_status upload_carried(nt_run *run) {
-    size_t count;
-    const nt__leaf *states = nt__model_states(run->model, &count);
-    nt_status status = NT_OK;
-    for (size_t i = 0; status == NT_OK && i < count; i++)
-        status = upload_layer_state(run, &states[i], &run->device.layer_states[i]);
-    if (status != NT_OK || !nt__model_is_seeded(run->model)) return status;
-    nt__key key = nt__model_seed((uint64_t)run->settings.seed);
-    return nt__buffer_upload(run->engine, 0, "seed", NT__LAYER_STATE, (nt__type){NT_U32, nt_dims(2)},
-                             (const uint32_t[2]){key.high, key.low}, &run->device.seed);
-}
-
 /* ---- all of it -------------------------------------------------------------------------------------------------- */
 
 /* A group is one block: the parameter that takes most of it is likely to be the one with a wrong size. */
@@ -222,7 +196,7 @@ nt_status nt__device_setup(nt_run *run) {
     for (size_t g = 0; status == NT_OK && g < run->layout.group_count; g++) {
         status = upload_parameters(run, g);
     }
-    if (status == NT_OK) status = upload_carried(run);
+    if (status == NT_OK) status = nt__layer_states_upload(run);
     if (status == NT_OK && run->train && run->weighted)
         status = upload_filled(run, "accumulator.count", NT__ACCUMULATOR, (nt__type){run->count_dtype, {0}}, 0,
                                &run->device.count);
@@ -239,13 +213,6 @@ static void free_scalars(nt__rate *scalars, size_t count) {
     }
 }
 
-static void free_carried(nt_run *run) {
-    size_t count = 0;
-    if (run->device.layer_states) nt__model_states(run->model, &count);
-    for (size_t i = 0; i < count; i++) nt__buffer_free(&run->device.layer_states[i]);
-    nt__buffer_free(&run->device.seed);
-}
-
 void nt__device_free(nt_run *run) {
     size_t groups = run->device.parameters ? run->layout.group_count : 0;
     for (size_t g = 0; g < groups; g++) {
@@ -260,7 +227,7 @@ void nt__device_free(nt_run *run) {
         for (int i = 0; i < NT__PLACE_TABLES; i++) nt__buffer_free(&run->training[g].places[i]);
     }
     for (size_t s = 0; run->device.states && s < run->state_count; s++) nt__buffer_free(&run->device.states[s]);
-    free_carried(run);
+    nt__layer_states_free(run);
     for (int flag = 0; flag < 2; flag++) nt__buffer_free(&run->device.flags[flag]);
     nt__buffer_free(&run->device.count);
     nt__buffer_free(&run->device.outputs);

@@ -15,12 +15,24 @@ static void add_rate(const nt_run *run, nt__text *text) {
         nt__text_add(text, "%g", run->rates[0].value);
 }
 
+/* Layer states are what forward declares; nothing is said where there is none. */
+static void add_states(const nt_run *run, nt__text *text) {
+    int64_t elements = 0;
+    size_t count = 0;
+    nt_state_info info;
+    for (; nt_run_state_at(run, count, &info); count++) elements += nt_shape_elements(info.shape);
+    if (count)
+        nt__text_add(text, ", %lld elements of layer state in %zu array%s", (long long)elements, count,
+                     count == 1 ? "" : "s");
+}
+
 nt_status nt__tell_setup(const nt_run *run) {
     nt__text text = {0};
     int64_t elements = 0;
     for (size_t g = 0; g < run->layout.group_count; g++) elements += run->layout.groups[g].length;
     nt__text_add(&text, "%s: %lld parameters in %zu arrays", run->experiment->name, (long long)elements,
                  run->layout.row_count);
+    add_states(run, &text);
     if (run->train) {
         nt__text_add(&text, "; ");
         nt__rules_print(run, false, &text);

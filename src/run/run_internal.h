@@ -310,6 +310,15 @@ nt_status nt__routes_list(nt_run *run);
 
 /* weights.c: the file that was loaded before there was a layout, if any. */
 nt_status nt__load_waiting(nt_run *run);
+/* Error when there is no layout yet. */
+nt_status nt__check_laid_out(const nt_run *run);
+
+/* layer_state.c: what the model carries, with its initial values, and the seed. */
+nt_status nt__layer_states_upload(nt_run *run);
+void nt__layer_states_free(nt_run *run);
+/* Those of layers, which are all but the counter of draws; `place` among all. NULL beyond the last. */
+const nt__leaf *nt__layer_state(const nt_run *run, size_t index, size_t *place);
+nt_status nt__layer_state_read(nt_run *run, size_t index, nt_array **out);
 
 /* settings.c: options, else hooks, else fields, else defaults; checked. */
 nt_status nt__settings_resolve(nt_run *run, const nt_run_options *options);

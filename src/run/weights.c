@@ -1,4 +1,5 @@
-/* Parameters between the flat buffers of the device and named host arrays: reading one, saving and loading all. */
+/* Parameters between the flat buffers of the device and named host arrays: reading one, saving and loading all, with
+ * the layer states. */
 #include <math.h>
 #include <string.h>
 
@@ -49,7 +50,7 @@ static void fail_unknown(const nt_run *run, const char *path) {
 }
 
 /* Without data the first prediction says what the parameters are. */
-static nt_status check_parameters(const nt_run *run) {
+nt_status nt__check_laid_out(const nt_run *run) {
     if (nt__is_laid_out(run)) return NT_OK;
     return nt__fail(NT_INVALID,
                     "run '%s' has no parameters yet: it was made with no_data, and its first prediction says which "
@@ -59,7 +60,7 @@ static nt_status check_parameters(const nt_run *run) {
 
 nt_array *nt_run_parameter(nt_run *run, const char *path) {
     if (!nt__given(run, "nt_run_parameter", "run") || !nt__given(path, "nt_run_parameter", "path")) return NULL;
-    if (check_parameters(run) != NT_OK) return NULL;
+    if (nt__check_laid_out(run) != NT_OK) return NULL;
     const nt__row *row = find_row(run, path);
     if (!row) {
         fail_unknown(run, path);
@@ -74,52 +75,92 @@ nt_array *nt_run_parameter(nt_run *run, const char *path) {
 
 /* ---- saving ----------------------------------------------------------------------------------------------------- */
 
-static void free_groups(const nt_run *run, nt_array **groups) {
-    for (size_t g = 0; groups && g < run->layout.group_count; g++) nt_array_free(groups[g]);
+/* Host copies, and the arrays of a file, which lie in them: parameters first. */
+typedef struct saved {
+    nt__arena arena;
+    nt_array **copies;
+    nt__named_array *arrays;
+    size_t copy_count, count;
+} saved;
+
+static size_t count_states(const nt_run *run) {
+    size_t count = 0, place;
+    while (nt__layer_state(run, count, &place)) count++;
+    return count;
 }
 
-static int64_t count_not_finite(const nt__named_array *array) {
+static nt_status read_states(nt_run *run, saved *s) {
+    nt_status status = NT_OK;
+    const nt__leaf *state;
+    size_t place;
+    for (size_t i = 0; status == NT_OK && (state = nt__layer_state(run, i, &place)); i++) {
+        nt_array **copy = &s->copies[s->copy_count];
+        status = nt__layer_state_read(run, i, copy);
+        if (status != NT_OK) break;
+        s->copy_count++;
+        s->arrays[s->count++] = (nt__named_array){state->path, state->type, (*copy)->data};
+    }
+    return status;
+}
+
+static nt_status read_all(nt_run *run, saved *s) {
+    size_t groups = run->layout.group_count, rows = run->layout.row_count, states = count_states(run);
+    s->copies = nt__arena_alloc(&s->arena, groups + states, sizeof *s->copies);
+    s->arrays = nt__arena_alloc(&s->arena, rows + states, sizeof *s->arrays);
+    nt_status status = s->copies && s->arrays ? NT_OK : NT_OUT_OF_MEMORY;
+    for (size_t g = 0; status == NT_OK && g < groups; g++) {
+        status = read_group(run, (int)g, &s->copies[g]);
+        if (status == NT_OK) s->copy_count++;
+    }
+    for (size_t i = 0; status == NT_OK && i < rows; i++) {
+        const nt__row *row = &run->layout.rows[i];
+        s->arrays[s->count++] = (nt__named_array){row->path, row->type, piece(row, s->copies[row->group])};
+    }
+    return status == NT_OK ? read_states(run, s) : status;
+}
+
+static void free_saved(saved *s) {
+    for (size_t i = 0; i < s->copy_count; i++) nt_array_free(s->copies[i]);
+    nt__arena_free(&s->arena);
+}
+
+/* An infinity is wrong in a parameter; a state may begin with one. */
+static int64_t count_bad(const nt__named_array *array, bool is_state) {
     size_t width = nt_dtype_size(array->type.dtype);
     int64_t count = 0, length = nt_shape_elements(array->type.shape);
-    for (int64_t i = 0; i < length; i++)
-        count += !isfinite(nt__element_get(array->type.dtype, (const char *)array->data + (size_t)i * width));
+    for (int64_t i = 0; i < length; i++) {
+        double value = nt__element_get(array->type.dtype, (const char *)array->data + (size_t)i * width);
+        count += is_state ? isnan(value) : !isfinite(value);
+    }
     return count;
 }
 
 /* A loss is computed before the step that it leads to: what the last step broke, no loss has shown. */
-static nt_status check_finite(const char *path, const nt__named_array *arrays, size_t count) {
-    for (size_t i = 0; i < count; i++) {
-        int64_t bad = count_not_finite(&arrays[i]);
+static nt_status check_finite(const nt_run *run, const char *path, const saved *s) {
+    for (size_t i = 0; i < s->count; i++) {
+        bool is_state = i >= run->layout.row_count;
+        int64_t bad = count_bad(&s->arrays[i], is_state);
         if (!bad) continue;
-        return nt__fail(
-            NT_DIVERGED,
-            "'%s' is not written: %lld of the %lld elements of parameter '%s' are infinite or not a number. "
-            "Train again with a lower learning rate or with gradient clipping, and look for a gradient "
-            "that is not finite (the square root of 0 has one)",
-            path, (long long)bad, (long long)nt_shape_elements(arrays[i].type.shape), arrays[i].name);
+        return nt__fail(NT_DIVERGED,
+                        "'%s' is not written: %lld of the %lld elements of %s '%s' are %s. "
+                        "Train again with a lower learning rate or with gradient clipping, and look for a gradient "
+                        "that is not finite (the square root of 0 has one)",
+                        path, (long long)bad, (long long)nt_shape_elements(s->arrays[i].type.shape),
+                        is_state ? "layer state" : "parameter", s->arrays[i].name,
+                        is_state ? "not a number" : "infinite or not a number");
     }
     return NT_OK;
 }
 
 nt_status nt_run_save(nt_run *run, const char *path) {
     if (!nt__given(run, "nt_run_save", "run") || !nt__given(path, "nt_run_save", "path")) return NT_INVALID;
-    if (check_parameters(run) != NT_OK) return NT_INVALID;
-    nt__arena arena = {0};
-    size_t count = run->layout.row_count;
-    nt_array **groups = nt__arena_alloc(&arena, run->layout.group_count, sizeof *groups);
-    nt__named_array *arrays = nt__arena_alloc(&arena, count, sizeof *arrays);
-    nt_status status = groups && arrays ? NT_OK : NT_OUT_OF_MEMORY;
-    for (size_t g = 0; status == NT_OK && g < run->layout.group_count; g++)
-        status = read_group(run, (int)g, &groups[g]);
-    for (size_t i = 0; status == NT_OK && i < count; i++) {
-        const nt__row *row = &run->layout.rows[i];
-        arrays[i] = (nt__named_array){row->path, row->type, piece(row, groups[row->group])};
-    }
+    if (nt__check_laid_out(run) != NT_OK) return NT_INVALID;
+    saved s = {.count = 0};
     const char *const metadata[][2] = {{"experiment", run->experiment->name}, {"format", "nitro-parameters-1"}};
-    if (status == NT_OK) status = check_finite(path, arrays, count);
-    if (status == NT_OK) status = nt__safetensors_write(path, arrays, count, metadata, 2);
-    free_groups(run, groups);
-    nt__arena_free(&arena);
+    nt_status status = read_all(run, &s);
+    if (status == NT_OK) status = check_finite(run, path, &s);
+    if (status == NT_OK) status = nt__safetensors_write(path, s.arrays, s.count, metadata, 2);
+    free_saved(&s);
     return status;
 }
 
@@ -127,20 +168,39 @@ nt_status nt_run_save(nt_run *run, const char *path) {
 
 enum { MOST_DIFFERENCES = 6 };
 
+/* The arrays that a file of the model has: parameters, then layer states. False beyond the last. */
+static bool array_at(const nt_run *run, size_t index, const char **path, nt__type *type) {
+    size_t rows = run->layout.row_count, place;
+    const nt__leaf *state = index < rows ? NULL : nt__layer_state(run, index - rows, &place);
+    if (index >= rows && !state) return false;
+    *path = state ? state->path : run->layout.rows[index].path;
+    *type = state ? state->type : run->layout.rows[index].type;
+    return true;
+}
+
+static bool has_array(const nt_run *run, const char *name) {
+    const char *path;
+    nt__type type;
+    for (size_t i = 0; array_at(run, i, &path, &type); i++)
+        if (strcmp(path, name) == 0) return true;
+    return false;
+}
+
 /* What of the file does not fit the model, up to six lines. */
 static size_t list_differences(const nt_run *run, const nt__safetensors *file, nt__text *out) {
     size_t found = 0;
+    const char *path;
+    nt__type type;
     char here[NT__TYPE_TEXT], there[NT__TYPE_TEXT];
-    for (size_t i = 0; i < run->layout.row_count; i++) {
-        const nt__row *row = &run->layout.rows[i];
-        const nt__named_array *array = nt__safetensors_find(file, row->path);
-        if (array && nt__type_equal(array->type, row->type)) continue;
+    for (size_t i = 0; array_at(run, i, &path, &type); i++) {
+        const nt__named_array *array = nt__safetensors_find(file, path);
+        if (array && nt__type_equal(array->type, type)) continue;
         if (++found <= MOST_DIFFERENCES)
-            nt__text_add(out, "\n  %s: %s in the model, %s in the file", row->path, nt__type_text(row->type, here),
+            nt__text_add(out, "\n  %s: %s in the model, %s in the file", path, nt__type_text(type, here),
                          array ? nt__type_text(array->type, there) : "missing");
     }
     for (size_t i = 0; i < file->count; i++) {
-        if (find_row(run, file->arrays[i].name)) continue;
+        if (has_array(run, file->arrays[i].name)) continue;
         if (++found <= MOST_DIFFERENCES)
             nt__text_add(out, "\n  %s: not in the model, %s in the file", file->arrays[i].name,
                          nt__type_text(file->arrays[i].type, there));
@@ -179,23 +239,47 @@ static nt_status upload_group(const nt_run *run, int group, const nt__safetensor
     return status;
 }
 
-/* All groups or none: half of a file would be a model that nobody trained. */
+static nt_status upload_state(const nt_run *run, const nt__leaf *state, const nt__safetensors *file,
+                              nt__buffer *fresh) {
+    return nt__buffer_upload(run->engine, 0, state->path, NT__LAYER_STATE, state->type,
+                             nt__safetensors_find(file, state->path)->data, fresh);
+}
+
+/* A buffer of the run with what is to take its place. */
+typedef struct replaced {
+    nt__buffer *buffer, fresh;
+} replaced;
+
+static nt_status upload_all(nt_run *run, const nt__safetensors *file, replaced *all, size_t *count) {
+    nt_status status = NT_OK;
+    const nt__leaf *state;
+    size_t place;
+    for (size_t g = 0; status == NT_OK && g < run->layout.group_count; g++) {
+        all[*count].buffer = &run->device.parameters[g];
+        status = upload_group(run, (int)g, file, &all[*count].fresh);
+        if (status == NT_OK) ++*count;
+    }
+    for (size_t i = 0; status == NT_OK && (state = nt__layer_state(run, i, &place)); i++) {
+        all[*count].buffer = &run->device.layer_states[place];
+        status = upload_state(run, state, file, &all[*count].fresh);
+        if (status == NT_OK) ++*count;
+    }
+    return status;
+}
+
+/* All of it or nothing: half of a file would be a model that nobody trained. */
 static nt_status take(nt_run *run, const char *path, const nt__safetensors *file) {
     nt_status status = check_file(run, path, file);
     if (status != NT_OK) return status;
-    size_t count = run->layout.group_count, uploaded = 0;
-    nt__buffer *fresh = nt__alloc(count, sizeof *fresh);
-    if (!fresh) return NT_OUT_OF_MEMORY;
-    while (status == NT_OK && uploaded < count) {
-        status = upload_group(run, (int)uploaded, file, &fresh[uploaded]);
-        if (status == NT_OK) uploaded++;
+    size_t uploaded = 0;
+    replaced *all = nt__alloc(run->layout.group_count + count_states(run), sizeof *all);
+    if (!all) return NT_OUT_OF_MEMORY;
+    status = upload_all(run, file, all, &uploaded);
+    for (size_t i = 0; i < uploaded; i++) {
+        nt__buffer_free(status == NT_OK ? all[i].buffer : &all[i].fresh);
+        if (status == NT_OK) *all[i].buffer = all[i].fresh;
     }
-    for (size_t g = 0; g < uploaded; g++) {
-        nt__buffer *unused = status == NT_OK ? &run->device.parameters[g] : &fresh[g];
-        nt__buffer_free(unused);
-        if (status == NT_OK) *unused = fresh[g];
-    }
-    nt__free(fresh);
+    nt__free(all);
     return status;
 }
 

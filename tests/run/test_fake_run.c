@@ -609,6 +609,26 @@ static void sources_and_every_readback_fails(void **state) {
     every_readback_fails(state);
 }
 
+/* ---- the same with a model that draws and carries a state ------------------------------------------------------- */
+
+static nt_tensor carrying_forward(const void *view, nt_model *m, nt_batch *batch) {
+    nt_tensor seen = nt_state(m, "seen", nt_dims(1));
+    nt_state_set(m, "seen", nt_add(seen, 1));
+    return nt_add(nt_dropout(m, "drop", toy_forward(view, m, batch), 0.5), seen);
+}
+
+static void carrying_ends_well(void **state) {
+    variant.hooks.forward = carrying_forward;
+    ends_well(state);
+}
+
+static void everything_of_a_model_that_carries_fails(void **state) {
+    variant.hooks.forward = carrying_forward;
+    every_upload_fails(state);
+    every_run_fails(state);
+    every_readback_fails(state);
+}
+
 int main(int argc, char **argv) {
     static const fake_case cases[] = {
         {"normal end", "", normal_end},
@@ -651,6 +671,8 @@ int main(int argc, char **argv) {
         {"sources are stopped at once", "", sources_are_stopped_at_once},
         {"sources and every upload fails", "", sources_and_every_upload_fails},
         {"sources and every readback fails", "", sources_and_every_readback_fails},
+        {"carrying", "", carrying_ends_well},
+        {"everything of a model that carries fails", "", everything_of_a_model_that_carries_fails},
     };
     variant = *Toy_experiment();
     memory_at_start = nt__memory().live;

@@ -78,6 +78,10 @@ SETS(has_split, nt_run_has_split(NULL, "val"))
 SETS(has_split_name, nt_run_has_split(run, NULL))
 SETS(parameter, nt_run_parameter(NULL, "hidden.weight"))
 SETS(parameter_path, nt_run_parameter(run, NULL))
+SETS(state_run, nt_run_state(NULL, "seen"))
+SETS(state_path, nt_run_state(run, NULL))
+SETS(state_at, nt_run_state_at(NULL, 0, &(nt_state_info){0}))
+SETS(state_at_out, nt_run_state_at(run, 0, NULL))
 RETURNS(save, nt_run_save(NULL, "file"))
 RETURNS(save_path, nt_run_save(run, NULL))
 RETURNS(load, nt_run_load(NULL, "file"))
@@ -167,6 +171,10 @@ static const struct {
     {has_split_name, "nt_run_has_split: split is NULL"},
     {parameter, "nt_run_parameter: run is NULL"},
     {parameter_path, "nt_run_parameter: path is NULL"},
+    {state_run, "nt_run_state: run is NULL"},
+    {state_path, "nt_run_state: path is NULL"},
+    {state_at, "nt_run_state_at: run is NULL"},
+    {state_at_out, "nt_run_state_at: out is NULL"},
     {save, "nt_run_save: run is NULL"},
     {save_path, "nt_run_save: path is NULL"},
     {load, "nt_run_load: run is NULL"},
@@ -301,6 +309,19 @@ static nt_tensor mode_of_nothing(void) {
     return nt__failed();
 }
 
+static nt_tensor state_of_nothing(void) {
+    return nt_state(NULL, "a", nt_dims(2));
+}
+
+static nt_tensor state_without_name(void) {
+    return nt_state(model, NULL, nt_dims(2));
+}
+
+static nt_tensor set_nothing(void) {
+    nt_state_set(NULL, "a", nt__failed());
+    return nt__failed();
+}
+
 static nt_tensor scope_of_nothing(void) {
     NT_SCOPE(NULL, "block") return (nt_tensor){0};
     return nt_full(NT_F32, nt_dims(2), 1);
@@ -329,6 +350,9 @@ static void traced_calls_name_what_is_null(void **state) {
         {key_without_name, "in key_without_name: random_key: name is NULL"},
         {dropout_of_nothing, "in dropout_of_nothing: dropout: m is NULL"},
         {mode_of_nothing, "in mode_of_nothing: is_training: m is NULL"},
+        {state_of_nothing, "in state_of_nothing: state: m is NULL"},
+        {state_without_name, "in state_without_name: state: name is NULL"},
+        {set_nothing, "in set_nothing: state_set: m is NULL"},
         {scope_of_nothing, "in scope_of_nothing: scope: m is NULL"},
         {leave_nothing, "scope: m is NULL"},
         {constant_of_nothing, "in constant_of_nothing: constant: array is NULL: was it not read or made?"},
