@@ -18,6 +18,7 @@ void nt__model_free(nt_model *model) {
     nt__leaves_free(&model->parameters);
     nt__leaves_free(&model->states);
     nt__free(model->draws);
+    nt__map_free(&model->draw_by_path);
     nt__free(model);
 }
 
@@ -69,6 +70,10 @@ static bool extend_path(nt_model *m, nt_site site, const char *what, const char 
 bool nt__path_extend(nt_model *m, nt_site site, const char *what, const char *name, size_t *length) {
     *length = strlen(m->path);
     return extend_path(m, site, what, name, "");
+}
+
+nt__hash nt__path_hash(const char *path) {
+    return nt__hash_bytes(path, strlen(path));
 }
 
 void nt__path_restore(nt_model *m, size_t length) {
@@ -131,12 +136,8 @@ void nt__model_end(nt_model *m) {
 
 /* ---- leaves: parameters and states ------------------------------------------------------------------------------ */
 
-static nt__hash hash_of(const char *path) {
-    return nt__hash_bytes(path, strlen(path));
-}
-
 size_t nt__leaves_find(const nt__leaves *leaves, const char *path) {
-    uint32_t number = nt__map_find(&leaves->by_path, hash_of(path));
+    uint32_t number = nt__map_find(&leaves->by_path, nt__path_hash(path));
     return number ? number - 1 : leaves->count;
 }
 
@@ -164,7 +165,7 @@ static bool add_leaf(nt_model *m, nt__leaves *leaves, const nt__leaf *leaf) {
     if (!kept.path || !nt__site_keep(&m->arena, &kept.site) ||
         !NT__GROW(leaves->items, leaves->count, leaves->capacity) ||
         !NT__GROW(leaves->uses, leaves->count, leaves->use_capacity) ||
-        !nt__map_put(&leaves->by_path, hash_of(kept.path), (uint32_t)leaves->count + 1)) {
+        !nt__map_put(&leaves->by_path, nt__path_hash(leaf->path), (uint32_t)leaves->count + 1)) {
         nt__trace_out_of_memory();
         return false;
     }

@@ -37,10 +37,11 @@ struct nt_model {
 
     nt__draw *draws; /* of all traces so far */
     size_t draw_count, draw_capacity;
-    size_t known;   /* of them before this trace */
-    nt_tensor root; /* the key that all keys of this trace are made of; zero: none was asked for yet */
-    nt_tensor keys; /* u32[known, 2] */
-    bool seeded;    /* a trace asked for one */
+    nt__map draw_by_path; /* one more than the place among draws */
+    size_t known;         /* of them before this trace */
+    nt_tensor root;       /* the key that all keys of this trace are made of; zero: none was asked for yet */
+    nt_tensor keys;       /* u32[known, 2] */
+    bool seeded;          /* a trace asked for one */
 
     char path[NT__MAX_PATH]; /* the scopes, each with its dot */
     size_t scope_ends[NT__MAX_SCOPES];
@@ -52,6 +53,7 @@ struct nt_model {
  * after keeping an error. */
 bool nt__path_extend(nt_model *m, nt_site site, const char *what, const char *name, size_t *length);
 void nt__path_restore(nt_model *m, size_t length);
+nt__hash nt__path_hash(const char *path);
 
 /* The place of a path; the count when there is none. */
 size_t nt__leaves_find(const nt__leaves *leaves, const char *path);

@@ -1,17 +1,14 @@
 /* Random numbers of a model: names, and the keys they draw with.
  * Not here: the generator and what is drawn (graph/random.c).
  */
-#include <string.h>
-
 #include "nn/model.h"
 #include "nitro/random.h"
 
 /* ---- names ------------------------------------------------------------------------------------------------------ */
 
 static size_t find_draw(const nt_model *m, const char *path) {
-    size_t i = 0;
-    while (i < m->draw_count && strcmp(m->draws[i].path, path) != 0) i++;
-    return i;
+    uint32_t number = nt__map_find(&m->draw_by_path, nt__path_hash(path));
+    return number ? number - 1 : m->draw_count;
 }
 
 /* NULL after keeping the error that memory is short. */
@@ -19,7 +16,8 @@ static nt__draw *find_or_add_draw(nt_model *m, const char *path) {
     size_t i = find_draw(m, path);
     if (i < m->draw_count) return &m->draws[i];
     const char *kept = nt__arena_strdup(&m->arena, path);
-    if (!kept || !NT__GROW(m->draws, m->draw_count, m->draw_capacity)) {
+    if (!kept || !NT__GROW(m->draws, m->draw_count, m->draw_capacity) ||
+        !nt__map_put(&m->draw_by_path, nt__path_hash(path), (uint32_t)m->draw_count + 1)) {
         nt__trace_out_of_memory();
         return NULL;
     }
@@ -70,15 +68,11 @@ static nt_tensor micro_batch(nt_model *m, nt_site site) {
     return number;
 }
 
-static uint64_t number_of_path(const char *path) {
-    return nt__hash_bytes(path, strlen(path)).low;
-}
-
 /* The keys of all names that earlier traces had. */
 static nt_tensor known_keys(const nt_model *m, nt_site site) {
     nt__arena scratch = {0};
     uint64_t *numbers = nt__arena_alloc(&scratch, m->known, sizeof *numbers);
-    for (size_t i = 0; numbers && i < m->known; i++) numbers[i] = number_of_path(m->draws[i].path);
+    for (size_t i = 0; numbers && i < m->known; i++) numbers[i] = nt__path_hash(m->draws[i].path).low;
     nt_tensor keys = numbers ? nt__random_fold_each(m->root, numbers, m->known, site) : nt__trace_out_of_memory();
     nt__arena_free(&scratch);
     return keys;
@@ -98,7 +92,7 @@ static void begin_keys(nt_model *m, nt_site site) {
 static nt_tensor key_of_path(nt_model *m, const char *path, nt_site site) {
     begin_keys(m, site);
     int64_t place = (int64_t)find_draw(m, path);
-    if (place >= (int64_t)m->known) return nt__random_fold_wide(m->root, number_of_path(path), site);
+    if (place >= (int64_t)m->known) return nt__random_fold_wide(m->root, nt__path_hash(path).low, site);
     return nt_reshape_at(nt_slice_at(m->keys, nt_dims(place, 0), nt_dims(place + 1, 2), site), nt_dims(2), site);
 }
 
