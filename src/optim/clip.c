@@ -4,16 +4,16 @@
 #include "optim/optim.h"
 #include "optim/rules.h"
 
-/* Elements that are added one after the other in f32. A sum of 10^8 of them would stop growing; the sums of rows of
- * this length are added in f64, which costs nothing beside reading the elements. */
-enum { ROW = 256 };
-
-/* The sum of a flat tensor as f64. */
+/* The sum of a flat tensor as f64. A sum of 10^8 elements in f32 would stop growing. The tensor is cut into
+ * NT__SUMMED_APART pieces of one length and these are added in f32, element by element; the elements of their sum are
+ * added in f64. The engine makes one pass of the first addition and of what computes the elements, and it can use
+ * vector instructions, which the sum of a row cannot. A length that does not divide costs a copy of the tensor on some
+ * engines, which is why flat gradients are filled up. */
 static nt_tensor exact_sum(nt_tensor x) {
-    int64_t length = nt_shape_of(x).dims[0], rows = length / ROW, whole = rows * ROW;
-    if (nt_dtype_of(x) == NT_F64 || rows == 0) return nt_convert(nt_sum(x), NT_F64);
-    nt_tensor head = nt_reshape(nt_slice(x, nt_dims(0), nt_dims(whole)), rows, ROW);
-    nt_tensor sum = nt_sum(nt_convert(nt_sum(head, 1), NT_F64));
+    int64_t length = nt_shape_of(x).dims[0], columns = length / NT__SUMMED_APART, whole = columns * NT__SUMMED_APART;
+    if (nt_dtype_of(x) == NT_F64 || columns == 0) return nt_convert(nt_sum(x), NT_F64);
+    nt_tensor head = whole == length ? x : nt_slice(x, nt_dims(0), nt_dims(whole));
+    nt_tensor sum = nt_sum(nt_convert(nt_sum(nt_reshape(head, NT__SUMMED_APART, columns), 0), NT_F64));
     if (whole == length) return sum;
     return nt_add(sum, nt_convert(nt_sum(nt_slice(x, nt_dims(whole), nt_dims(length))), NT_F64));
 }

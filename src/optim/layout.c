@@ -1,7 +1,7 @@
 /* The flat layout: which group and which place in its buffer each parameter has. */
 #include <string.h>
 
-#include "optim/optim.h"
+#include "optim/rules.h"
 
 static int find_group(const nt__layout *layout, const char *name) {
     for (size_t i = 0; i < layout->group_count; i++)
@@ -146,13 +146,18 @@ nt__type nt__group_type(const nt__group *group) {
     return (nt__type){group->dtype, nt_dims(group->length)};
 }
 
+nt__type nt__gradients_type(const nt__group *group) {
+    int64_t rows = (group->length + NT__SUMMED_APART - 1) / NT__SUMMED_APART;
+    return (nt__type){group->dtype, nt_dims(rows * NT__SUMMED_APART)};
+}
+
 nt_tensor nt__layout_leaf(const nt__row *row, nt_tensor flat) {
     nt_tensor piece = nt_slice(flat, nt_dims(row->offset), nt_dims(row->offset + row->length));
     return nt_reshape_at(piece, row->type.shape, NT_SITE);
 }
 
 nt_tensor nt__layout_gather(const nt__layout *layout, int group, const nt_tensor *leaves) {
-    nt__type type = nt__group_type(&layout->groups[group]);
+    nt__type type = nt__gradients_type(&layout->groups[group]);
     nt_tensor flat = nt_full(type.dtype, type.shape, 0);
     for (size_t i = 0; i < layout->row_count; i++) {
         const nt__row *row = &layout->rows[i];
@@ -160,4 +165,8 @@ nt_tensor nt__layout_gather(const nt__layout *layout, int group, const nt_tensor
         flat = nt_update_slice(flat, nt_reshape(leaves[i], row->length), nt_dims(row->offset));
     }
     return flat;
+}
+
+nt_tensor nt__gradients_of(const nt__group *group, nt_tensor flat) {
+    return nt_slice(flat, nt_dims(0), nt_dims(group->length));
 }

@@ -55,12 +55,17 @@ nt_status nt__layout_build(const nt__leaf *leaves, size_t count, const char *con
 void nt__layout_free(nt__layout *layout);
 /* The type of a group's flat buffer. */
 nt__type nt__group_type(const nt__group *group);
+/* The type of the flat buffer of its gradients: zeros behind the last element fill it up to a length that
+ * nt__global_norm adds fastest. */
+nt__type nt__gradients_type(const nt__group *group);
 
 /* A leaf as a tensor: its slice of the group's flat tensor, in its shape. */
 nt_tensor nt__layout_leaf(const nt__row *row, nt_tensor flat);
-/* A group's flat tensor from one tensor a leaf: each piece is written into zeros at its place (concatenation is 5 to 10
- * times slower in the engine). */
+/* A group's flat gradients from one tensor a leaf: each piece is written into zeros at its place (concatenation is 5 to
+ * 10 times slower in the engine). */
 nt_tensor nt__layout_gather(const nt__layout *layout, int group, const nt_tensor *leaves);
+/* Flat gradients without what fills them up. */
+nt_tensor nt__gradients_of(const nt__group *group, nt_tensor flat);
 
 /* Tables by which an update sums over each array: inputs of the program, and what they hold. They have one axis, of
  * i32, for a group of 2^31 elements or more of i64. */
@@ -132,7 +137,7 @@ typedef struct nt__step {
 /* One update of a group: x - dx, in x's type. */
 nt_tensor nt__rule_apply(const nt_rule *rule, const nt__step *step);
 
-/* The L2 norm of all groups' gradients together, an f64 scalar right to f32 precision for 10^8 elements of f32. */
+/* The L2 norm of all groups' flat gradients together, an f64 scalar right to f32 precision for 10^8 elements of f32. */
 nt_tensor nt__global_norm(const nt_tensor *gradients, size_t count);
 /* Scales the gradients so that their common L2 norm, which is `norm`, is at most `threshold`: g threshold / max(norm,
  * threshold). A threshold of 0 or less emits nothing (L51 to L53). */

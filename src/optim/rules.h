@@ -6,6 +6,9 @@
 
 #include "optim/optim.h"
 
+/* Elements that a sum adds in f32, one of each of as many equal pieces of the tensor, before f64 takes over. */
+enum { NT__SUMMED_APART = 32 };
+
 /* Kinds that chains and runs treat apart. */
 extern const nt_rule_kind nt__decay_kind, nt__frozen_kind;
 

@@ -130,7 +130,8 @@ static nt_status upload_optimizer(nt_run *run, size_t g, const void *parameters)
     if (status != NT_OK) return status;
     const char *accumulator = nt__arena_sprintf(&run->arena, "accumulator.%s", group->name);
     if (!accumulator) return NT_OUT_OF_MEMORY;
-    status = upload_filled(run, accumulator, NT__ACCUMULATOR, nt__group_type(group), 0, &run->device.accumulators[g]);
+    status =
+        upload_filled(run, accumulator, NT__ACCUMULATOR, nt__gradients_type(group), 0, &run->device.accumulators[g]);
     if (status == NT_OK) status = upload_decayed(run, g);
     if (status == NT_OK) status = upload_anchor(run, g, parameters);
     if (status == NT_OK) status = upload_places(run, g);

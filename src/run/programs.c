@@ -129,7 +129,7 @@ static void add_accumulators(nt__tracing *t, const nt_tensor *gradients, nt__res
         const nt__group *group = &layout->groups[g];
         if (t->run->training[g].frozen) continue;
         nt_tensor accumulator =
-            nt__tracing_input(t, NT__ROLE_ACCUMULATOR, (int)g, "accumulator", group->name, nt__group_type(group));
+            nt__tracing_input(t, NT__ROLE_ACCUMULATOR, (int)g, "accumulator", group->name, nt__gradients_type(group));
         nt_tensor flat = nt__layout_gather(layout, (int)g, gradients);
         nt_tensor sum = accumulate(t->run, flat, accumulator, first);
         results[count] = (nt__result){"accumulator", sum, accumulator};
@@ -266,7 +266,7 @@ static size_t input_gradients(nt__tracing *t, nt_tensor *gradients, size_t *trai
         const nt__group *group = &run->layout.groups[g];
         if (run->training[g].frozen) continue;
         gradients[count] =
-            nt__tracing_input(t, NT__ROLE_ACCUMULATOR, (int)g, "accumulator", group->name, nt__group_type(group));
+            nt__tracing_input(t, NT__ROLE_ACCUMULATOR, (int)g, "accumulator", group->name, nt__gradients_type(group));
         trained[count++] = g;
     }
     return count;
@@ -307,7 +307,8 @@ static nt_status trace_optimizer(nt_run *run) {
     out.groups = input_gradients(&t, gradients, trained);
     divide_by_count(run, gradients, out.groups);
     clip(run, gradients, out.groups);
-    for (size_t i = 0; i < out.groups; i++) update_group(&t, trained[i], i, gradients[i], &out);
+    for (size_t i = 0; i < out.groups; i++)
+        update_group(&t, trained[i], i, nt__gradients_of(&run->layout.groups[trained[i]], gradients[i]), &out);
     nt__part parts[] = {{"gradient_clip_norm", threshold}, {"rule", rule.data}};
     status = nt__tracing_finish(&t, "optimizer", out.results, out.ports, out.groups + out.states, parts, 2,
                                 &run->programs.optimizer);

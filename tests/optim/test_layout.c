@@ -195,6 +195,29 @@ static void assert_in_place(const trip *t, size_t i) {
     assert_memory_equal((const char *)flat->data + (size_t)row->offset * size, value->data, value->bytes);
 }
 
+/* Gradients are filled up with zeros to a length that divides into 32 equal pieces. */
+static void assert_filled_up(const trip *t, size_t g) {
+    const nt__group *group = &t->layout.groups[g];
+    const nt_array *flat = t->outputs[g];
+    assert_true(nt__type_equal((nt__type){flat->dtype, flat->shape}, nt__gradients_type(group)));
+    assert_true(group->length > 0 && group->length < 32);
+    assert_int_equal(nt_shape_elements(flat->shape), 32);
+    for (int64_t i = group->length; i < 32; i++) assert_true(nt_array_get(flat, i) == 0);
+}
+
+static void assert_gradients_length(int64_t length, int64_t wanted) {
+    nt__type type = nt__gradients_type(&(nt__group){"", NT_F32, length});
+    assert_true(nt__type_equal(type, (nt__type){NT_F32, nt_dims(wanted)}));
+}
+
+static void gradients_are_filled_up(void **state) {
+    (void)state;
+    assert_gradients_length(1, 32);
+    assert_gradients_length(32, 32);
+    assert_gradients_length(33, 64);
+    assert_gradients_length(235146, 235168);
+}
+
 static void leaves_survive_the_flat_buffers(void **state) {
     (void)state;
     nt__leaf leaves[] = {leaf("a", NT_F32, nt_dims(2, 3)), leaf("b", NT_F64, nt_dims(3)),
@@ -213,6 +236,7 @@ static void leaves_survive_the_flat_buffers(void **state) {
         assert_same_array(t.outputs[t.layout.group_count + i], t.arrays[i]);
         assert_in_place(&t, i);
     }
+    for (size_t g = 0; g < t.layout.group_count; g++) assert_filled_up(&t, g);
     for (size_t i = 0; i < t.result_count; i++) nt_array_free(t.outputs[i]);
     for (size_t i = 0; i < COUNT_OF(leaves); i++) nt_array_free(t.arrays[i]);
     traced_free(&program);
@@ -228,6 +252,7 @@ int main(void) {
         cmocka_unit_test(no_leaf_is_refused_l8),
         cmocka_unit_test(a_group_of_two_types_is_refused),
         cmocka_unit_test(a_failed_allocation_leaves_nothing),
+        cmocka_unit_test(gradients_are_filled_up),
         cmocka_unit_test(leaves_survive_the_flat_buffers),
     };
     return cmocka_run_group_tests(tests, open_engine, close_engine);

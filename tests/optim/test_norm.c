@@ -36,10 +36,10 @@ static double norm_of_ramp_exactly(int64_t length, double scale) {
     return scale / n * sqrt((n - 1) * n * (2 * n - 1) / 6);
 }
 
-/* A sum in f32 of 10^8 squares would stop near 2^24. Lengths that rows divide, and that they do not. */
+/* A sum in f32 of 10^8 squares would stop near 2^24. Lengths that 32 equal pieces divide, and that they do not. */
 static void the_norm_is_right_to_f32_precision(void **state) {
     (void)state;
-    static const int64_t lengths[] = {7, 256, 257, 1000000, 100000000, 100000001};
+    static const int64_t lengths[] = {7, 31, 32, 33, 257, 1000000, 100000000, 100000001};
     for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
         double got = norm_of_ramp(lengths[i], 3), expected = norm_of_ramp_exactly(lengths[i], 3);
         if (fabs(got / expected - 1) > 2e-7)

@@ -167,7 +167,7 @@ static void long_compile_error(void **state) {
                                         "the fake plugin dislikes this operation\n",
                                         "goes on and on about it [...]",
                                         "; its arguments are smoothing f32[], parameters.default f32[58], x f32[16,4]",
-                                        ", x f32[16,4], label u8[16], accumulator.default f32[58]",
+                                        ", x f32[16,4], label u8[16], accumulator.default f32[64]",
                                         ". All that the engine said and the program's text are in '"};
     nt_status status = train_with_log("long");
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) assert_fails(status, NT_ENGINE, parts[i]);

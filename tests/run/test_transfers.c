@@ -74,8 +74,8 @@ static void assert_downloads(const moved *downloads) {
                      downloads[p].bytes);
 }
 
-/* 4 points of 4 bytes and a label of one, 16 rows. */
-enum { BATCH_BYTES = 16 * (4 * 4 + 1), PARAMETERS = 4 * 8 + 8 + 8 * 2 + 2 };
+/* 4 points of 4 bytes and a label of one, 16 rows. Gradients are filled up to a multiple of 32. */
+enum { BATCH_BYTES = 16 * (4 * 4 + 1), PARAMETERS = 4 * 8 + 8 + 8 * 2 + 2, GRADIENTS = 64 };
 
 /* Everything that the setup uploads, and that it uploads once. RAdam: two moments, three scalars. */
 static void the_setup_uploads_each_thing_once(void **state) {
@@ -84,7 +84,7 @@ static void the_setup_uploads_each_thing_once(void **state) {
     start();
     nt_run *run = make(&e, options_of(1, NULL));
     assert_uploads((const moved[NT__PURPOSE_COUNT]){[NT__PARAMETERS] = {1, 4 * PARAMETERS},
-                                                    [NT__ACCUMULATOR] = {1, 4 * PARAMETERS},
+                                                    [NT__ACCUMULATOR] = {1, 4 * GRADIENTS},
                                                     [NT__OPTIMIZER_STATE] = {5, 4 * (2 * PARAMETERS + 3)},
                                                     [NT__DEVICE_FIELD] = {1, 4},
                                                     [NT__RATE] = {1, 4},
@@ -227,7 +227,7 @@ static void each_step_is_a_line(void **state) {
     assert_int_equal(line_count, 1 + STEPS + 1);
     assert_line(0,
                 "transfers of the setup: up: device field smoothing 4 B, parameters parameters.default 232 B, rate "
-                "learning_rate.default 4 B, accumulator accumulator.default 232 B, optimizer state RAdam.m.default 232 "
+                "learning_rate.default 4 B, accumulator accumulator.default 256 B, optimizer state RAdam.m.default 232 "
                 "B, optimizer state RAdam.v.default 232 B, optimizer state RAdam.power1.default 4 B, optimizer state "
                 "RAdam.power2.default 4 B, optimizer state RAdam.t.default 4 B, flag first.false 1 B, flag first.true "
                 "1 B; down: nothing");
