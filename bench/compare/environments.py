@@ -1,4 +1,5 @@
-"""What the comparisons need around them: virtual environments of the other sides, and the allocator that all have."""
+"""What the comparisons share: virtual environments with a side's packages, and the allocator that is preloaded.
+Not here: what is compared."""
 import os
 import subprocess
 import sys
@@ -7,7 +8,7 @@ PACKAGES = {"jax": ["jax", "optax"], "torch": ["torch", "numpy"]}
 
 
 def environment(work, name):
-    """The python of a virtual environment that has the packages of a side; torch's wheel brings several GB."""
+    """The python of a virtual environment that has the packages of a side."""
     folder = work + "/venv-" + name
     python = folder + "/bin/python"
     if not os.path.exists(folder + "/ready"):
