@@ -1,7 +1,8 @@
 /* A run against the code and the settings of now. A run keeps the programs, hooks and values that it was made with;
  * when it is used, its hooks are traced again as the newest definition of its name has them, and what differs is told.
  * The trace takes milliseconds, compiles nothing and leaves nothing behind.
- * Not here: comparing two programs (program/compare.c), loading code (experiment/load.c).
+ * Not here: how groups are trained (drift_groups.c), comparing two programs (program/compare.c), loading code
+ * (experiment/load.c).
  */
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +15,7 @@ typedef struct check {
     const nt_experiment *now; /* the newest definition */
     nt_run scratch;           /* what a new run with the same data, fields and options would trace */
     bool training;            /* else what only training uses is left out */
+    bool traced;              /* the scratch run has all its traces */
     nt__text *report;         /* lines, each with its line end */
 } check;
 
@@ -95,6 +97,7 @@ static nt_status compare_programs(check *c) {
         nt__text_add(c->report, "  the new code does not trace: %s\n", nt_error_message());
         return NT_OK;
     }
+    c->traced = true;
     compare_program(c, "gradient", c->run->programs.gradient, c->scratch.programs.gradient);
     compare_program(c, "optimizer", c->run->programs.optimizer, c->scratch.programs.optimizer);
     compare_program(c, "forward", c->run->programs.forward, c->scratch.programs.forward);
@@ -215,23 +218,6 @@ static nt_status compare_settings(check *c) {
     return status;
 }
 
-/* Inputs of the rules are no part of a program, so a comparison of programs does not see them. */
-static void compare_rules(check *c) {
-    const nt_run *run = c->run, *now = &c->scratch;
-    nt__text difference = {0}, old = {0}, new = {0};
-    bool same_program = run->programs.optimizer && now->programs.optimizer &&
-                        !nt__program_compare(run->programs.optimizer, now->programs.optimizer, &difference);
-    nt__text_free(&difference);
-    if (!same_program) return;
-    nt__rules_print(run, false, &old);
-    nt__rules_print(now, false, &new);
-    c->report->failed |= old.failed || new.failed;
-    if (!c->report->failed && strcmp(old.data, new.data) != 0)
-        nt__text_add(c->report, "  rule: %s -> %s\n", old.data, new.data);
-    nt__text_free(&old);
-    nt__text_free(&new);
-}
-
 /* ---- the report ------------------------------------------------------------------------------------------------- */
 
 static void add_title(const nt_run *run, const nt__text *lines, nt__text *out) {
@@ -252,7 +238,7 @@ static nt_status compare(const nt_run *run, bool training, nt__text *out) {
         compare_fields(&c);
         compare_hooks(&c);
         status = compare_settings(&c);
-        if (training) compare_rules(&c);
+        if (training && run->train && c.traced) nt__drift_compare_groups(run, &c.scratch, &lines);
         add_title(run, &lines, out);
         if (lines.failed || out->failed) status = NT_OUT_OF_MEMORY;
     }

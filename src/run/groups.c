@@ -28,22 +28,24 @@ static nt_status refuse_twice(const nt_rule *rule, const char *group, double dec
 }
 
 /* A coefficient that is not 0 puts Decay behind the rule for good: a rate of 0 changes nothing of that (Q2). */
-static nt_status add_decay(const nt_run *run, const char *group, nt_rule *rule) {
+static nt_status add_decay(const nt_run *run, const char *group, nt__training *training) {
     double decay;
     bool is_input;
+    nt_rule *rule = &training->rule;
     nt_status status = ask_decay(run, group, &decay);
     if (status != NT_OK || decay == 0 || nt__rule_is_frozen(rule)) return status;
     if (nt__rule_has_number(rule, "weight_decay", &is_input)) return refuse_twice(rule, group, decay);
     *rule = nt_chain(*rule, nt_decay(decay));
+    training->decay_is_hooked = true;
     return NT_OK;
 }
 
-static nt_status find_rule(const nt_run *run, const char *group, nt_rule *out) {
+static nt_status find_rule(const nt_run *run, const char *group, nt__training *out) {
     const nt_hooks *hooks = &run->experiment->hooks;
-    *out = nt__rule_resolve(hooks->optimizer ? hooks->optimizer(run->fields, group) : (nt_rule){0});
-    nt_status status = nt__rule_check(out);
+    out->rule = nt__rule_resolve(hooks->optimizer ? hooks->optimizer(run->fields, group) : (nt_rule){0});
+    nt_status status = nt__rule_check(&out->rule);
     if (status == NT_OK) status = add_decay(run, group, out);
-    if (status == NT_OK) status = nt__rule_check(out);
+    if (status == NT_OK) status = nt__rule_check(&out->rule);
     return status == NT_OK ? NT_OK
                            : nt__fail_in(status, "the optimizer of group '%s' of %s", group, run->experiment->name);
 }
@@ -87,14 +89,17 @@ static nt_status find_anchor(const nt_run *run, size_t g, nt__training *training
     const nt_hooks *hooks = &run->experiment->hooks;
     if (!hooks->decay_anchor) return NT_OK;
     training->anchor = hooks->decay_anchor(run->fields, run->layout.groups[g].name);
-    return check_anchor(&run->layout.groups[g], training->anchor);
+    nt_status status = check_anchor(&run->layout.groups[g], training->anchor);
+    if (status == NT_OK && training->anchor.kind == NT_ANCHOR_ARRAY)
+        training->anchor_hash = nt__hash_bytes(training->anchor.array->data, training->anchor.array->bytes);
+    return status;
 }
 
 /* ---- all groups ------------------------------------------------------------------------------------------------- */
 
 static nt_status resolve(nt_run *run, size_t g) {
     nt__training *training = &run->training[g];
-    nt_status status = find_rule(run, run->layout.groups[g].name, &training->rule);
+    nt_status status = find_rule(run, run->layout.groups[g].name, training);
     if (status != NT_OK) return status;
     training->frozen = nt__rule_is_frozen(&training->rule);
     training->first_state = run->state_count;

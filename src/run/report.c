@@ -1,6 +1,7 @@
 /* The binding report: where everything of a run bound, and from where. Computed from what the run has; it touches
  * neither data nor device, and nothing in it is an error (S-80 to S-84).
- * Not here: how the settings are found (settings.c), how schedules bind (schedules.c).
+ * Not here: its section on groups (report_groups.c), how the settings are found (settings.c), how schedules bind
+ * (schedules.c).
  */
 
 #include <string.h>
@@ -94,38 +95,11 @@ static void add_bindings(const nt_run *run, nt__text *out) {
             if ((run->bindings[i].field >= 0) == fields) add_binding(run, &run->bindings[i], out);
 }
 
-/* ---- groups ----------------------------------------------------------------------------------------------------- */
-
-/* 235146 as 235,146. */
-static void add_count(int64_t count, nt__text *out) {
-    if (count >= 1000) {
-        add_count(count / 1000, out);
-        nt__text_add(out, ",%03d", (int)(count % 1000));
-    } else {
-        nt__text_add(out, "%d", (int)count);
-    }
-}
-
-static void add_groups(const nt_run *run, nt__text *out) {
-    nt__text_add(out, "parameter groups (G = %zu)\n", run->layout.group_count);
-    for (size_t g = 0; g < run->layout.group_count; g++) {
-        nt__text_add(out, "  %s: ", run->layout.groups[g].name);
-        if (run->rates && run->rates[g].binding)
-            nt__text_add(out, "rate by schedule '%s', ", run->rates[g].binding->name);
-        else if (run->rates)
-            nt__text_add(out, "rate %.3g, ", run->settings.learning_rate * run->rates[g].ratio);
-        if (run->rates)
-            nt__text_add(out, "ratio %.2f, rule %s, ", run->rates[g].ratio, nt_rule_name(run->training[g].rule));
-        add_count(run->layout.groups[g].length, out);
-        nt__text_add(out, " parameters\n");
-    }
-}
-
 void nt__report_add(const nt_run *run, nt__text *out) {
     add_data(run, out);
     add_settings(run, out);
     if (run->train) add_bindings(run, out);
-    if (run->layout.group_count) add_groups(run, out);
+    nt__report_add_groups(run, out);
 }
 
 nt_status nt_run_report(const nt_run *run, FILE *out) {

@@ -150,13 +150,15 @@ typedef struct nt__rate {
 
 /* How a group is trained. */
 typedef struct nt__training {
-    nt_rule rule; /* with the decay that the weight_decay hook puts behind it */
-    bool frozen;  /* no gradient, no update, no state */
+    nt_rule rule;         /* with the decay that the weight_decay hook puts behind it */
+    bool decay_is_hooked; /* it did */
+    bool frozen;          /* no gradient, no update, no state */
     size_t first_state, first_input;
     bool decays;                      /* the rule ends in Decay */
     bool *spared;                     /* one for each row of the layout: what the no_decay hook leaves alone */
     size_t array_count, spared_count; /* of the group; 0 where no rule asks */
     nt_anchor anchor;
+    nt__hash anchor_hash;                                                   /* of the array */
     nt__buffer decayed_elements, anchor_elements, places[NT__PLACE_TABLES]; /* alive where the program has them */
 } nt__training;
 
@@ -346,6 +348,8 @@ size_t nt__gradient_result_count(const nt_run *run);
 nt_status nt__drift_tell(nt_run *run, bool training);
 /* The same when code was loaded since the last comparison; else it costs nothing. */
 nt_status nt__drift_look(nt_run *run, bool training);
+/* drift_groups.c: lines about groups that the code of now, traced as `now`, trains in another way. */
+void nt__drift_compare_groups(const nt_run *run, const nt_run *now, nt__text *report);
 
 /* device.c: what lives on the device for as long as the handle, and what a program is called with. */
 nt_status nt__device_setup(nt_run *run);
@@ -415,6 +419,8 @@ nt_status nt__device_slot_write(nt_run *run, size_t slot, nt_array *array);
 
 /* report.c: where everything bound and from where, as sections of text. */
 void nt__report_add(const nt_run *run, nt__text *out);
+/* report_groups.c: its section on the groups. */
+void nt__report_add_groups(const nt_run *run, nt__text *out);
 
 /* evaluate.c: one pass. NT_INTERRUPTED: it was asked to stop, and there are no results. */
 nt_status nt__evaluate_split(nt_run *run, const nt__split *split);

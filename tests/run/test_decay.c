@@ -258,12 +258,191 @@ static void schedules_that_are_not_meant(void **state) {
     refuse_schedule(&e, "opt.head.learning_rate", "scalars of group 'head': none, it is frozen");
 }
 
+/* ---- the binding report ----------------------------------------------------------------------------------------- */
+
+/* Its section on the groups is the last one. */
+static void assert_groups_section(const nt_experiment *experiment, const Still *e, const nt_named_schedule *schedules,
+                                  const char *wanted) {
+    nt_run *run = make_of(experiment, e, schedules);
+    nt__text text = {0};
+    nt__report_add(run, &text);
+    assert_false(text.failed);
+    const char *section = strstr(text.data, "parameter groups");
+    assert_non_null(section);
+    assert_string_equal(section, wanted);
+    nt__text_free(&text);
+    nt_run_free(run);
+}
+
+static double third(const void *e, const char *group) {
+    (void)e;
+    return strcmp(group, "head") == 0 ? 1.0 / 3 : 1;
+}
+
+/* S-83, S26, S27: each number with where it is from, and what decays by name. */
+static void the_report_says_where_each_number_is_from_s83(void **state) {
+    (void)state;
+    Still e = Still_defaults();
+    e.rho = 0.9;
+    e.body = 0.4;
+    nt_experiment changed = *Still_experiment();
+    changed.hooks.decay_anchor = NULL;
+    assert_groups_section(&changed, &e, NULL,
+                          "parameter groups (G = 2)\n"
+                          "  body: rate 0.5, ratio 1.00, rule Momentum, Decay, 9 parameters\n"
+                          "    rho 0.9 [optimizer hook]\n"
+                          "    weight_decay 0.4 [weight_decay hook]\n"
+                          "    decays to zero [default]\n"
+                          "    no decay of 1 of 2 arrays: body_b [default]\n"
+                          "  head: rate 0.5, ratio 1.00, rule SGD, 3 parameters\n");
+    changed = *Still_experiment();
+    changed.hooks.no_decay = only_named;
+    changed.hooks.rate_ratio = third;
+    e.anchor = NT_ANCHOR_INITIAL;
+    const nt_named_schedule schedules[] = {{"opt.weight_decay", nt_schedule_constant(1)},
+                                           {"opt.rho", nt_schedule_constant(0.5)},
+                                           {"learning_rate", nt_schedule_constant(0.5)},
+                                           {0}};
+    assert_groups_section(&changed, &e, schedules,
+                          "parameter groups (G = 2)\n"
+                          "  body: rate by schedule 'learning_rate', ratio 1.00, rule Momentum, Decay, 9 parameters\n"
+                          "    rate ratio 1 [rate_ratio hook]\n"
+                          "    rho by schedule 'opt.rho' [option]\n"
+                          "    weight_decay by schedule 'opt.weight_decay' [option]\n"
+                          "    decays to the initial values [decay_anchor hook]\n"
+                          "    no decay of 0 of 2 arrays [no_decay hook]\n"
+                          "  head: rate by schedule 'learning_rate', ratio 0.33, rule SGD, 3 parameters\n"
+                          "    rate ratio 0.333 [rate_ratio hook]\n"
+                          "    schedule 'opt.weight_decay' sets nothing here: the rule has no weight_decay\n"
+                          "    schedule 'opt.rho' sets nothing here: the rule has no rho\n");
+    e.freeze = true;
+    e.rho = e.body = 0;
+    assert_groups_section(Still_experiment(), &e, NULL,
+                          "parameter groups (G = 2)\n"
+                          "  body: rate 0.5, ratio 1.00, rule SGD, 9 parameters\n"
+                          "  head: rate 0.5, ratio 1.00, rule Frozen, 3 parameters\n");
+}
+
+static nt_tensor many_biases(const void *view, nt_model *m, nt_batch *batch) {
+    (void)view;
+    nt_tensor sum = nt_sum(nt_parameter(m, "weight", nt_dims(2, 2)));
+    for (int i = 0; i < 20; i++) NT_SCOPE(m, "b%d", i)
+    sum = nt_add(sum, nt_sum(nt_parameter(m, "bias", nt_dims(1))));
+    return nt_mul(nt_field(batch, "x"), sum);
+}
+
+static void many_arrays_are_not_all_named(void **state) {
+    (void)state;
+    Still e = Still_defaults();
+    e.body = 0.4;
+    nt_experiment changed = *Still_experiment();
+    changed.hooks.forward = many_biases;
+    nt_run *run = make_of(&changed, &e, NULL);
+    nt__text text = {0};
+    nt__report_add(run, &text);
+    assert_non_null(strstr(text.data, "    no decay of 20 of 21 arrays: b0.bias, b1.bias, "));
+    assert_non_null(strstr(text.data, ", b15.bias and 4 more [default]\n"));
+    nt__text_free(&text);
+    nt_run_free(run);
+}
+
+/* ---- drift ------------------------------------------------------------------------------------------------------ */
+
+static double other_decay(const void *e, const char *group) {
+    (void)e;
+    return strcmp(group, "head") == 0 ? 0.2 : 0.1;
+}
+
+static nt_anchor others(const void *e, const char *group) {
+    (void)group;
+    return nt_anchor_array(((const Still *)e)->values);
+}
+
+static nt_anchor initial(const void *e, const char *group) {
+    (void)e;
+    (void)group;
+    return nt_anchor_initial();
+}
+
+static const char *one_group(const void *e, const char *path) {
+    (void)e;
+    return strcmp(path, "body_w") == 0 ? "body" : "head";
+}
+
+static bool spares_all(const void *e, const char *path, nt_shape shape) {
+    (void)e;
+    (void)path;
+    (void)shape;
+    return true;
+}
+
+static nt_rule other_rho(const void *e, const char *group) {
+    (void)e;
+    return strcmp(group, "head") == 0 ? nt_sgd() : nt_momentum(.rho = 0.5);
+}
+
+static nt_experiment changed;
+
+static void assert_drift(nt_run *run, const char *wanted) {
+    const char *report;
+    nt_experiment_register(&changed);
+    assert_ok(nt_run_drift(run, &report));
+    if (!(*wanted ? strstr(report, wanted) != NULL : !*report)) fail_msg("'%s', wanted '%s'", report, wanted);
+    changed = *Still_experiment();
+    nt_experiment_register(Still_experiment());
+}
+
+/* K-61: what hooks say about groups and no program shows, and what a program shows without saying why. */
+static void what_moved_in_a_group_is_reported(void **state) {
+    (void)state;
+    Still e = Still_defaults();
+    e.body = 0.4;
+    e.rho = 0.9;
+    e.anchor = NT_ANCHOR_ARRAY;
+    e.values = nt_array_new(NT_F32, nt_dims(9));
+    changed = *Still_experiment();
+    nt_run *run = make_of(Still_experiment(), &e, NULL);
+    assert_drift(run, "");
+    changed.hooks.weight_decay = other_decay;
+    assert_drift(run, "  weight_decay of group 'body': 0.4 -> 0.1; this run still uses 0.4\n"
+                      "  weight_decay of group 'head': 0 -> 0.2; this run still uses 0");
+    changed.hooks.weight_decay = NULL;
+    assert_drift(run, "  weight_decay of group 'body': 0.4 -> 0; this run still uses 0.4");
+    changed.hooks.rate_ratio = third;
+    assert_drift(run, "differs:\n  rate_ratio of group 'head': 1 -> 0.333333; this run still uses 1");
+    changed.hooks.no_decay = only_named;
+    assert_drift(run, "  no_decay: 'body_b' decays now; this run goes on as it was");
+    changed.hooks.no_decay = spares_all;
+    assert_drift(run, "differs:\n  no_decay: 'body_w' does not decay now; this run goes on as it was");
+    changed.hooks.decay_anchor = initial;
+    assert_drift(run, "differs:\n  decay_anchor of group 'body': an array -> the initial values; this run keeps");
+    changed.hooks.param_group = one_group; /* an array of the old size is wrong there */
+    assert_drift(run, "differs:\n  the new code does not trace: the decay_anchor hook gave f32[9] for group 'body'");
+    changed.hooks.param_group = one_group;
+    changed.hooks.decay_anchor = initial;
+    assert_drift(run, "  param_group: 'body_b' from group 'body' to 'head'; this run keeps its groups");
+    changed.hooks.optimizer = other_rho;
+    assert_drift(run, "differs:\n  rule of group 'body': Momentum(rho 0.9) -> Momentum(rho 0.5)");
+    nt_array_set(e.values, 3, 7);
+    changed.hooks.decay_anchor = others;
+    assert_drift(run, "differs:\n  decay_anchor of group 'body': an array -> other values; this run keeps its own");
+    nt_run_free(run);
+    nt_array_free(e.values);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_group_decays_by_its_own_number), cmocka_unit_test(the_no_decay_hook_spares_by_path_l49),
-        cmocka_unit_test(decay_leads_to_its_anchor),           cmocka_unit_test(the_number_is_not_in_the_text),
-        cmocka_unit_test(a_frozen_group_has_nothing),          cmocka_unit_test(what_is_refused),
-        cmocka_unit_test(an_input_can_be_scheduled),           cmocka_unit_test(schedules_that_are_not_meant),
+        cmocka_unit_test(each_group_decays_by_its_own_number),
+        cmocka_unit_test(the_no_decay_hook_spares_by_path_l49),
+        cmocka_unit_test(decay_leads_to_its_anchor),
+        cmocka_unit_test(the_number_is_not_in_the_text),
+        cmocka_unit_test(a_frozen_group_has_nothing),
+        cmocka_unit_test(what_is_refused),
+        cmocka_unit_test(an_input_can_be_scheduled),
+        cmocka_unit_test(schedules_that_are_not_meant),
+        cmocka_unit_test(the_report_says_where_each_number_is_from_s83),
+        cmocka_unit_test(many_arrays_are_not_all_named),
+        cmocka_unit_test(what_moved_in_a_group_is_reported),
     };
     return cmocka_run_group_tests_name("decay", tests, NULL, shut_down);
 }

@@ -1,0 +1,112 @@
+/* The groups' section of the binding report: how each group is trained, and where each number of that is from (S-83).
+ * Not here: the other sections (report.c), how a group is resolved (groups.c).
+ */
+#include <string.h>
+
+#include "run/run_internal.h"
+
+static const char *source_of(const void *hook, const char *name) {
+    return hook ? name : "default";
+}
+
+/* 235146 as 235,146. */
+static void add_count(int64_t count, nt__text *out) {
+    if (count >= 1000) {
+        add_count(count / 1000, out);
+        nt__text_add(out, ",%03d", (int)(count % 1000));
+    } else {
+        nt__text_add(out, "%d", (int)count);
+    }
+}
+
+/* ---- scalars ---------------------------------------------------------------------------------------------------- */
+
+static const char *schedules_source(const nt_run *run) {
+    return run->schedules_from_option ? "option" : "schedules hook";
+}
+
+static void add_input(const nt_run *run, const nt__training *training, const nt__rate *input, nt__text *out) {
+    bool is_decay = training->decay_is_hooked && strcmp(input->scalar, "weight_decay") == 0;
+    if (input->binding)
+        nt__text_add(out, "    %s by schedule '%s' [%s]\n", input->scalar, input->binding->name, schedules_source(run));
+    else
+        nt__text_add(out, "    %s %.3g [%s hook]\n", input->scalar, input->value,
+                     is_decay ? "weight_decay" : "optimizer"); /* the default rule has none */
+}
+
+static bool rule_has(const nt__training *training, const char *scalar) {
+    bool is_input;
+    return strcmp(scalar, "learning_rate") == 0 ||
+           (nt__rule_has_number(&training->rule, scalar, &is_input) && is_input);
+}
+
+/* A schedule for all groups that this group's rule has no use for. */
+static void add_unused(const nt_run *run, const nt__training *training, nt__text *out) {
+    for (size_t i = 0; i < run->binding_count; i++) {
+        const nt__binding *binding = &run->bindings[i];
+        if (binding->field < 0 && binding->group < 0 && !rule_has(training, binding->scalar))
+            nt__text_add(out, "    schedule '%s' sets nothing here: the rule has no %s\n", binding->name,
+                         binding->scalar);
+    }
+}
+
+static void add_scalars(const nt_run *run, size_t g, nt__text *out) {
+    const nt__training *training = &run->training[g];
+    size_t count = nt__rule_input_count(&training->rule);
+    if (run->experiment->hooks.rate_ratio)
+        nt__text_add(out, "    rate ratio %.3g [rate_ratio hook]\n", run->rates[g].ratio);
+    for (size_t i = 0; i < count; i++) add_input(run, training, &run->inputs[training->first_input + i], out);
+    add_unused(run, training, out);
+}
+
+/* ---- decay ------------------------------------------------------------------------------------------------------ */
+
+static const char *const anchors[] = {
+    [NT_ANCHOR_ZERO] = "zero", [NT_ANCHOR_INITIAL] = "the initial values", [NT_ANCHOR_ARRAY] = "an array"};
+
+/* More than these would be no line to read. */
+enum { MOST_NAMES = 16 };
+
+/* What the decay leaves alone, by name. */
+static void add_spared(const nt_run *run, const nt__training *training, nt__text *out) {
+    size_t named = 0;
+    nt__text_add(out, "    no decay of %zu of %zu arrays", training->spared_count, training->array_count);
+    for (size_t i = 0; i < run->layout.row_count && named < MOST_NAMES; i++)
+        if (training->spared[i]) nt__text_add(out, "%s %s", named++ ? "," : ":", run->layout.rows[i].path);
+    if (named < training->spared_count) nt__text_add(out, " and %zu more", training->spared_count - named);
+    nt__text_add(out, " [%s]\n", source_of(run->experiment->hooks.no_decay, "no_decay hook"));
+}
+
+static void add_decay(const nt_run *run, const nt__training *training, nt__text *out) {
+    if (!training->decays) return;
+    nt__text_add(out, "    decays to %s [%s]\n", anchors[training->anchor.kind],
+                 source_of(run->experiment->hooks.decay_anchor, "decay_anchor hook"));
+    add_spared(run, training, out);
+}
+
+/* ---- a group ---------------------------------------------------------------------------------------------------- */
+
+static void add_rate(const nt_run *run, size_t g, nt__text *out) {
+    const nt__rate *rate = &run->rates[g];
+    if (rate->binding)
+        nt__text_add(out, "rate by schedule '%s', ", rate->binding->name);
+    else
+        nt__text_add(out, "rate %.3g, ", run->settings.learning_rate * rate->ratio);
+    nt__text_add(out, "ratio %.2f, rule %s, ", rate->ratio, nt_rule_name(run->training[g].rule));
+}
+
+static void add_group(const nt_run *run, size_t g, nt__text *out) {
+    nt__text_add(out, "  %s: ", run->layout.groups[g].name);
+    if (run->rates) add_rate(run, g, out);
+    add_count(run->layout.groups[g].length, out);
+    nt__text_add(out, " parameters\n");
+    if (!run->rates || run->training[g].frozen) return;
+    add_scalars(run, g, out);
+    add_decay(run, &run->training[g], out);
+}
+
+void nt__report_add_groups(const nt_run *run, nt__text *out) {
+    if (!run->layout.group_count) return;
+    nt__text_add(out, "parameter groups (G = %zu)\n", run->layout.group_count);
+    for (size_t g = 0; g < run->layout.group_count; g++) add_group(run, g, out);
+}
