@@ -206,7 +206,7 @@ static void assert_filled_up(const trip *t, size_t g) {
 }
 
 static void assert_gradients_length(int64_t length, int64_t wanted) {
-    nt__type type = nt__gradients_type(&(nt__group){"", NT_F32, length});
+    nt__type type = nt__gradients_type(&(nt__group){.name = "", .dtype = NT_F32, .length = length});
     assert_true(nt__type_equal(type, (nt__type){NT_F32, nt_dims(wanted)}));
 }
 
