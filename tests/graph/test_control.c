@@ -10,6 +10,8 @@
 #include "golden.h"
 #include "nitro/check.h"
 #include "nitro/control.h"
+#include "nitro/gradient.h"
+#include "nitro/random.h"
 
 #define IN(name) golden_input(c, name)
 
@@ -247,9 +249,17 @@ static nt_tensor checkpoint_of_a_scan(const nt_tensor *x) {
     return nt_sum(nt_square(nt_checkpoint(loop_within, NULL, nt_sin(x[SEQUENCE])).at[0]));
 }
 
+/* What is computed again draws what it drew the first time. */
+static nt_values dropped_layer(nt_values x, void *context) {
+    const nt_tensor *index = context;
+    nt_tensor key = nt_random_fold(nt_full(NT_U32, nt_dims(2), 7), nt_convert(*index, NT_U32));
+    nt_tensor kept = nt_random_bernoulli(key, 0.5, nt_shape_of(x.at[0]));
+    return layer((nt_values){{nt_where(kept, nt_mul(x.at[0], 2), 0)}}, NULL);
+}
+
 static nt_loop checkpointed_step(nt_loop now, void *context) {
     (void)context;
-    nt_values y = nt_checkpoint(layer, NULL, nt_add(now.carry[0], now.inputs[0]));
+    nt_values y = nt_checkpoint(dropped_layer, &now.index, nt_add(now.carry[0], now.inputs[0]));
     return (nt_loop){.carry = {y.at[0]}, .outputs = {y.at[1]}};
 }
 
@@ -284,6 +294,21 @@ static nt_tensor custom_gradients(const nt_tensor *x) {
     return nt_sum(y.at[0]);
 }
 
+/* Steps of gradient descent, whose gradient flows through the gradients: of a carry, and of what is outside. */
+static nt_loop descent_step(nt_loop now, void *context) {
+    (void)context;
+    nt_tensor error = nt_sum(nt_square(nt_sub(nt_matmul(outside[MATRIX], now.carry[0]), now.inputs[0])));
+    nt_tensor other = nt_grad(nt_sum(nt_exp(nt_mul(outside[VECTOR], now.carry[0]))), outside[VECTOR]);
+    nt_tensor next = nt_sub(now.carry[0], nt_mul(nt_grad(error, now.carry[0]), 0.1));
+    return (nt_loop){.carry = {next}, .outputs = {other}};
+}
+
+static nt_tensor gradients_in_a_scan(const nt_tensor *x) {
+    outside = x;
+    nt_loop all = nt_scan(descent_step, NULL, .carry = {x[VECTOR]}, .inputs = {x[SEQUENCE]});
+    return nt_add(nt_sum(nt_square(all.outputs[0])), nt_sum(all.carry[0]));
+}
+
 static nt_values takes_nothing(nt_values x, void *context) {
     (void)x;
     (void)context;
@@ -302,9 +327,10 @@ static const struct {
     nt_tensor (*function)(const nt_tensor *x);
     int derivatives;
 } functions[] = {
-    {scan_forward, 2},     {scan_backward, 1}, {scan_once, 2},      {nested_scans, 2},         {branches_in_a_scan, 2},
-    {branch, 1},           {checkpoints, 2},   {empty_branches, 1}, {checkpoint_of_a_scan, 1}, {scan_of_checkpoints, 2},
-    {custom_gradients, 2},
+    {scan_forward, 2},        {scan_backward, 1},      {scan_once, 2},
+    {nested_scans, 2},        {branches_in_a_scan, 2}, {branch, 1},
+    {checkpoints, 2},         {empty_branches, 1},     {checkpoint_of_a_scan, 1},
+    {scan_of_checkpoints, 2}, {custom_gradients, 2},   {gradients_in_a_scan, 1},
 };
 
 /* One function of the table, and the sum of the squares of its gradients, which has second derivatives. */
