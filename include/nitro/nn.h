@@ -87,7 +87,7 @@ void nt_state_set_at(nt_model *m, const char *name, nt_tensor value, nt_site sit
  * other numbers, another seed compiles nothing, other draws, comments and lines change nothing, and another name or
  * scope does. Forward in evaluation and prediction draws the same numbers in every batch, those of the seed and the
  * name. A name draws once in a trace: used twice it is an error that shows both places, and nt_random_fold makes
- * further keys of one. */
+ * further keys of one. In the body of a loop (nitro/control.h) each iteration has a key of its own. */
 #define nt_random_key(m, name) nt_random_key_at(m, name, NT_SITE)
 nt_tensor nt_random_key_at(nt_model *m, const char *name, nt_site site);
 

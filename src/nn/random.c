@@ -78,13 +78,23 @@ static nt_tensor known_keys(const nt_model *m, nt_site site) {
     return keys;
 }
 
-/* What all keys of a trace are made of. */
+/* What all keys of a trace are made of, those in bodies of control flow and those outside. */
 static void begin_keys(nt_model *m, nt_site site) {
     if (m->root.trace) return;
+    nt__trace_place place = nt__trace_leave_bodies();
     m->seeded = true;
     m->root = nt__input(m->roles.seed, 0, "seed", (nt__type){NT_U32, nt_dims(2)});
     if (m->training) m->root = nt_random_fold_at(m->root, micro_batch(m, site), site);
     if (m->known) m->keys = known_keys(m, site);
+    nt__trace_go_back(place);
+}
+
+/* Each iteration of the loops around has a key of its own. */
+static nt_tensor fold_iterations(nt_tensor key, nt_site site) {
+    size_t loops = nt__trace_loops();
+    for (size_t i = 0; i < loops; i++)
+        key = nt_random_fold_at(key, nt_convert_at(nt__trace_iteration(i), NT_U32, site), site);
+    return key;
 }
 
 /* The one place where keys of a model are made: whatever else tells a draw from another one of its name is folded in
@@ -92,8 +102,10 @@ static void begin_keys(nt_model *m, nt_site site) {
 static nt_tensor key_of_path(nt_model *m, const char *path, nt_site site) {
     begin_keys(m, site);
     int64_t place = (int64_t)find_draw(m, path);
-    if (place >= (int64_t)m->known) return nt__random_fold_wide(m->root, nt__path_hash(path).low, site);
-    return nt_reshape_at(nt_slice_at(m->keys, nt_dims(place, 0), nt_dims(place + 1, 2), site), nt_dims(2), site);
+    if (place >= (int64_t)m->known)
+        return fold_iterations(nt__random_fold_wide(m->root, nt__path_hash(path).low, site), site);
+    nt_tensor row = nt_slice_at(m->keys, nt_dims(place, 0), nt_dims(place + 1, 2), site);
+    return fold_iterations(nt_reshape_at(row, nt_dims(2), site), site);
 }
 
 nt_tensor nt__draw_key(nt_model *m, const char *name, nt_site site) {

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "../graph/traced.h"
+#include "nitro/control.h"
 #include "nn/nn.h"
 
 /* Inputs by their index, whatever their role. */
@@ -95,6 +96,48 @@ static void a_key_is_seed_micro_batch_and_path(void **state) {
         assert_key(got[0], key_of(training, "a"));
         assert_key(got[1], key_of(training, "encoder.block2.a"));
         assert_key(got[2], key_of(training, "b"));
+        for (int i = 0; i < 3; i++) nt_array_free(got[i]);
+    }
+}
+
+static nt_loop draw_inner(nt_loop now, void *context) {
+    (void)now;
+    return (nt_loop){.outputs = {nt_random_key(context, "inner")}};
+}
+
+static nt_loop draw_outer(nt_loop now, void *context) {
+    (void)now;
+    nt_tensor inner = nt_scan(draw_inner, context, .length = 2, .direction = NT_BACKWARD).outputs[0];
+    return (nt_loop){.outputs = {nt_random_key(context, "outer"), inner}};
+}
+
+/* The key of the name, then each loop's iteration from the outermost; the first draw of a trace may be in a body. */
+static void each_iteration_has_its_key(void **state) {
+    (void)state;
+    for (int learned = 0; learned < 2; learned++) {
+        fixture f = begin(true);
+        if (learned) {
+            nt_random_key(f.model, "inner"), nt_random_key(f.model, "outer"), nt_random_key(f.model, "outside");
+            nt__trace_end(f.graph);
+            f.graph = nt__trace_begin();
+            assert_non_null(f.graph);
+            nt__model_begin(f.model, true, NULL);
+        }
+        nt_loop all = nt_scan(draw_outer, f.model, .length = 3);
+        nt_tensor keys[3] = {all.outputs[0], all.outputs[1], nt_random_key(f.model, "outside")};
+        nt_array *got[3];
+        run(&f, keys, 3, NULL, NULL, got);
+        for (uint32_t i = 0; i < 3; i++) {
+            nt__key outer = nt__key_fold(key_of(true, "outer"), i), inner = nt__key_fold(key_of(true, "inner"), i);
+            const uint32_t *words = (const uint32_t *)got[0]->data + (size_t)2 * i;
+            assert_true(words[0] == outer.high && words[1] == outer.low);
+            for (uint32_t k = 0; k < 2; k++) {
+                nt__key one = nt__key_fold(inner, k);
+                words = (const uint32_t *)got[1]->data + (size_t)4 * i + (size_t)2 * k;
+                assert_true(words[0] == one.high && words[1] == one.low);
+            }
+        }
+        assert_key(got[2], key_of(true, "outside"));
         for (int i = 0; i < 3; i++) nt_array_free(got[i]);
     }
 }
@@ -319,6 +362,7 @@ static void a_failed_allocation_leaves_nothing(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_key_is_seed_micro_batch_and_path),
+        cmocka_unit_test(each_iteration_has_its_key),
         cmocka_unit_test(a_trace_that_draws_counts_its_micro_batch),
         cmocka_unit_test(what_stays_is_scaled),
         cmocka_unit_test(a_rate_at_and_past_its_ends),
