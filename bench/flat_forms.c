@@ -10,7 +10,7 @@
 #include "optim/optim.h"
 
 enum { BATCH = 128, MOST_COMPILES = 3 };
-enum { ROLE_INPUT, ROLE_FIRST, ROLE_PARAMETERS, ROLE_ACCUMULATOR, ROLE_STATE, ROLE_RATE };
+enum { ROLE_INPUT, ROLE_FIRST, ROLE_PARAMETERS, ROLE_ACCUMULATOR, ROLE_STATE, ROLE_RATE, ROLE_PLACE };
 
 /* ---- the model: dense layers of one width, a weight and a bias each -----------------------------------------------*/
 
@@ -58,6 +58,18 @@ static void slice_arrays(const model *m, nt_tensor flat, nt_tensor *arrays) {
     }
 }
 
+/* Where array `index` begins, as an input: kernels of arrays of one shape are then the same, and compiled once. */
+static nt_tensor place_of(size_t index) {
+    return nt__input(ROLE_PLACE, (int)index, "place", (nt__type){NT_I32, nt_dims(1)});
+}
+
+static void slice_at_places(const model *m, nt_tensor flat, nt_tensor *arrays) {
+    for (size_t i = 0; i < m->arrays; i++) {
+        nt_tensor piece = nt_dynamic_slice(flat, place_of(i), nt_dims(array_elements(m, i)));
+        arrays[i] = nt_reshape_at(piece, array_shape(m, i), NT_SITE);
+    }
+}
+
 /* Each piece is written into zeros. */
 static nt_tensor gather(const model *m, const nt_tensor *gradients) {
     nt_tensor flat = nt_full(NT_F32, nt_dims(m->elements), 0);
@@ -65,6 +77,19 @@ static nt_tensor gather(const model *m, const nt_tensor *gradients) {
     for (size_t i = 0; i < m->arrays; offset += array_elements(m, i++))
         flat = nt_update_slice(flat, nt_reshape(gradients[i], array_elements(m, i)), nt_dims(offset));
     return flat;
+}
+
+static nt_tensor concatenate(const model *m, const nt_tensor *gradients) {
+    nt_tensor *pieces = room(m->arrays, sizeof *pieces);
+    for (size_t i = 0; i < m->arrays; i++) pieces[i] = nt_reshape(gradients[i], array_elements(m, i));
+    nt_tensor flat = nt_concatenate_at(pieces, m->arrays, 0, NT_SITE);
+    nt__free(pieces);
+    return flat;
+}
+
+static nt_tensor accumulate_concatenated(const model *m, const nt_tensor *gradients, nt_tensor accumulator,
+                                         nt_tensor first) {
+    return accumulate(concatenate(m, gradients), accumulator, first);
 }
 
 static nt_tensor accumulate_whole(const model *m, const nt_tensor *gradients, nt_tensor accumulator, nt_tensor first) {
@@ -89,14 +114,15 @@ typedef nt_tensor (*accumulate_flat)(const model *m, const nt_tensor *gradients,
 typedef struct form {
     const char *program, *name;
     size_t (*trace)(const struct form *f, const model *m, nt__result *results); /* gives the number of results */
-    bool flat_parameters;
-    accumulate_flat accumulate; /* of the gradient program; NULL: one accumulator for each array */
-    size_t most_arrays;         /* beyond that a compile or a step would take minutes */
+    enum { APART, FLAT, PLACED } parameters; /* PLACED: flat, and where each array begins is an input */
+    accumulate_flat accumulate;              /* of the gradient program; NULL: one accumulator for each array */
+    size_t most_arrays;                      /* beyond that a compile or a step would take minutes */
 } form;
 
-static void input_parameters(const model *m, bool flat, nt_tensor *arrays) {
-    if (flat)
-        slice_arrays(m, nt__input(ROLE_PARAMETERS, 0, "parameters", flat_type(m)), arrays);
+static void input_parameters(const form *f, const model *m, nt_tensor *arrays) {
+    if (f->parameters)
+        (f->parameters == PLACED ? slice_at_places
+                                 : slice_arrays)(m, nt__input(ROLE_PARAMETERS, 0, "parameters", flat_type(m)), arrays);
     else
         for (size_t i = 0; i < m->arrays; i++)
             arrays[i] = nt__input(ROLE_PARAMETERS, (int)i, "parameter", array_type(m, i));
@@ -118,7 +144,7 @@ static size_t output_accumulators(const form *f, const model *m, const nt_tensor
 
 static size_t trace_gradient(const form *f, const model *m, nt__result *results) {
     nt_tensor *arrays = room(m->arrays, sizeof *arrays), *gradients = room(m->arrays, sizeof *gradients);
-    input_parameters(m, f->flat_parameters, arrays);
+    input_parameters(f, m, arrays);
     nt_tensor loss = loss_of(m, arrays);
     nt__gradient(loss, arrays, m->arrays, gradients, NULL);
     results[0] = (nt__result){.name = "loss", .value = loss};
@@ -169,9 +195,9 @@ static size_t trace_update(const update *u, nt_tensor x, nt_tensor g, int index,
 
 static size_t trace_optimizer(const form *f, const model *m, nt__result *results) {
     update u = begin_update(m);
-    size_t count = 0, buffers = f->flat_parameters ? 1 : m->arrays;
+    size_t count = 0, buffers = f->parameters ? 1 : m->arrays;
     for (size_t i = 0; i < buffers; i++) {
-        nt__type type = f->flat_parameters ? flat_type(m) : array_type(m, i);
+        nt__type type = f->parameters ? flat_type(m) : array_type(m, i);
         nt_tensor x = nt__input(ROLE_PARAMETERS, (int)i, "parameters", type);
         nt_tensor g = nt__input(ROLE_ACCUMULATOR, (int)i, "accumulator", type);
         count += trace_update(&u, x, g, (int)i, results + count);
@@ -184,18 +210,18 @@ static size_t trace_optimizer(const form *f, const model *m, nt__result *results
 
 static size_t trace_both(const form *f, const model *m, nt__result *results) {
     nt_tensor *arrays = room(m->arrays, sizeof *arrays), *gradients = room(m->arrays, sizeof *gradients), flat = {0};
-    if (f->flat_parameters) {
+    if (f->parameters) {
         flat = nt__input(ROLE_PARAMETERS, 0, "parameters", flat_type(m));
         slice_arrays(m, flat, arrays);
     } else {
-        input_parameters(m, false, arrays);
+        input_parameters(f, m, arrays);
     }
     nt_tensor loss = loss_of(m, arrays);
     nt__gradient(loss, arrays, m->arrays, gradients, NULL);
     results[0] = (nt__result){.name = "loss", .value = loss};
     update u = begin_update(m);
     size_t count = 1;
-    if (f->flat_parameters)
+    if (f->parameters)
         count += trace_update(&u, flat, gather(m, gradients), 0, results + count);
     else
         for (size_t i = 0; i < m->arrays; i++)
@@ -207,15 +233,17 @@ static size_t trace_both(const form *f, const model *m, nt__result *results) {
 
 /* Forms of the same program stand together; ratios are to the first of them. */
 static const form forms[] = {
-    {"gradient", "flat, into zeros", trace_gradient, true, accumulate_whole, 1000},
-    {"gradient", "flat, in place", trace_gradient, true, accumulate_pieces, 100},
-    {"gradient", "only parameters flat", trace_gradient, true, NULL, 100},
-    {"gradient", "only accumulator flat", trace_gradient, false, accumulate_whole, 100},
-    {"gradient", "arrays apart", trace_gradient, false, NULL, 1000},
-    {"optimizer", "flat", trace_optimizer, true, NULL, 1000},
-    {"optimizer", "arrays apart", trace_optimizer, false, NULL, 1000},
-    {"both", "flat", trace_both, true, NULL, 100},
-    {"both", "arrays apart", trace_both, false, NULL, 100},
+    {"gradient", "flat, into zeros", trace_gradient, FLAT, accumulate_whole, 1000},
+    {"gradient", "flat, concatenated", trace_gradient, FLAT, accumulate_concatenated, 1000},
+    {"gradient", "places, concatenated", trace_gradient, PLACED, accumulate_concatenated, 1000},
+    {"gradient", "flat, in place", trace_gradient, FLAT, accumulate_pieces, 100},
+    {"gradient", "only parameters flat", trace_gradient, FLAT, NULL, 100},
+    {"gradient", "only accumulator flat", trace_gradient, APART, accumulate_whole, 100},
+    {"gradient", "arrays apart", trace_gradient, APART, NULL, 1000},
+    {"optimizer", "flat", trace_optimizer, FLAT, NULL, 1000},
+    {"optimizer", "arrays apart", trace_optimizer, APART, NULL, 1000},
+    {"both", "flat", trace_both, FLAT, NULL, 100},
+    {"both", "arrays apart", trace_both, APART, NULL, 100},
 };
 enum { FORMS = sizeof forms / sizeof *forms };
 
@@ -256,6 +284,15 @@ static void compile_program(nt__engine *engine, const form *f, program *p, int t
     p->compile_seconds[time] = nt__seconds() - start;
 }
 
+static void upload_place(nt__engine *engine, const model *m, const nt__argument *argument, nt__buffer *out) {
+    int32_t *place = nt__alloc_aligned(sizeof *place);
+    if (!place) must(NT_OUT_OF_MEMORY);
+    *place = 0;
+    for (int i = 0; i < argument->index; i++) *place += (int32_t)array_elements(m, (size_t)i);
+    must(nt__buffer_upload(engine, 0, argument->name, NT__OUTPUT, argument->type, place, out));
+    nt__free(place);
+}
+
 /* Weights such that the values keep their size through the layers. */
 static void bind_program(nt__engine *engine, const model *m, program *p, size_t rounds) {
     size_t count = p->printed.argument_count;
@@ -266,7 +303,10 @@ static void bind_program(nt__engine *engine, const model *m, program *p, size_t 
     for (size_t i = 0; i < count; i++) {
         const nt__argument *argument = &p->printed.arguments[i];
         double limit = argument->role == ROLE_PARAMETERS ? 2.45 / sqrt((double)m->width) : 1;
-        upload_drawn(engine, argument->name, argument->type, limit, &p->buffers[i]);
+        if (argument->role == ROLE_PLACE)
+            upload_place(engine, m, argument, &p->buffers[i]);
+        else
+            upload_drawn(engine, argument->name, argument->type, limit, &p->buffers[i]);
         p->arguments[i] = &p->buffers[i];
         if (argument->donated_to >= 0) p->slots[argument->donated_to] = &p->buffers[i];
     }

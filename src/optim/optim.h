@@ -61,8 +61,7 @@ nt__type nt__gradients_type(const nt__group *group);
 
 /* A leaf as a tensor: its slice of the group's flat tensor, in its shape. */
 nt_tensor nt__layout_leaf(const nt__row *row, nt_tensor flat);
-/* A group's flat gradients from one tensor a leaf: each piece is written into zeros at its place (concatenation is 5 to
- * 10 times slower in the engine). */
+/* A group's flat gradients from one tensor a leaf, one after the other. */
 nt_tensor nt__layout_gather(const nt__layout *layout, int group, const nt_tensor *leaves);
 /* Flat gradients without what fills them up. */
 nt_tensor nt__gradients_of(const nt__group *group, nt_tensor flat);
