@@ -15,6 +15,7 @@
 #include "nitro/schedule.h"
 #include "nitro/data.h"
 #include "nitro/metrics.h"
+#include "nitro/manual.h"
 #include "nitro/experiment.h"
 #include "nitro/cache.h"
 #include "nitro/run.h"

@@ -29,9 +29,9 @@
  *
  * Which hook sees what:
  *     the experiment itself, every field, on the host: build_data, derive, settings (run_dir, seed, max_epochs,
- *         max_steps, accum, gradient_clip_norm, learning_rate), optimizer, weight_decay, no_decay, decay_anchor,
- *         param_group, rate_ratio, schedules, metrics, host_train_metrics
- *     the view, GRAPH_CONST values and DEVICE tensors: forward, loss, device_metrics, train_metrics
+ *         max_steps, accum, gradient_clip_norm, learning_rate, check_divergence), optimizer, weight_decay, no_decay,
+ * decay_anchor, param_group, rate_ratio, schedules, metrics, host_train_metrics, manual_training the view, GRAPH_CONST
+ * values and DEVICE tensors: forward, loss, train_step, device_metrics, train_metrics
  */
 #ifndef NITRO_EXPERIMENT_H
 #define NITRO_EXPERIMENT_H
@@ -39,6 +39,7 @@
 #include <stdio.h>
 
 #include "nitro/data.h"
+#include "nitro/manual.h"
 #include "nitro/metrics.h"
 #include "nitro/nn.h"
 #include "nitro/optim.h"
@@ -83,7 +84,8 @@ typedef struct nt_field_info {
     ROW(E, int64_t, max_steps)         \
     ROW(E, int64_t, accum)             \
     ROW(E, double, gradient_clip_norm) \
-    ROW(E, double, learning_rate)
+    ROW(E, double, learning_rate)      \
+    ROW(E, bool, check_divergence)
 #define NT_RUN_HOOK_ERASED_(E, T, name) T (*name)(const void *e);
 #define NT_RUN_HOOK_TYPED_(E, T, name) T (*name)(const E *e);
 #define NT_RUN_HOOK_CALL_(E, T, name)       \
@@ -101,6 +103,9 @@ typedef struct nt_hooks {
     void (*device_metrics)(const void *view, nt_device_metrics *metrics, nt_tensor outputs, nt_batch *batch);
     void (*host_train_metrics)(const void *e, nt_metrics *metrics, const nt_array *outputs, const nt_host_batch *batch);
     void (*train_metrics)(const void *view, nt_device_metrics *metrics, nt_tensor outputs, nt_batch *batch);
+    nt_tensor (*train_step)(const void *view, nt_model *m, nt_batch *batch, nt_optimizers *optimizers,
+                            nt_device_metrics *metrics);
+    bool (*manual_training)(const void *e);
     NT_RUN_HOOKS_(NT_RUN_HOOK_ERASED_, void)
     nt_rule (*optimizer)(const void *e, const char *group);
     double (*weight_decay)(const void *e, const char *group);
@@ -242,6 +247,11 @@ nt_status nt_experiment_print(const nt_experiment *experiment, const void *field
         void (*host_train_metrics)(const E *e, nt_metrics *metrics, const nt_array *outputs,                       \
                                    const nt_host_batch *batch);                                                    \
         void (*train_metrics)(const E##_view *e, nt_device_metrics *metrics, nt_tensor outputs, nt_batch *batch);  \
+        /* A step of training: losses, gradients, updates (nitro/manual.h). Traced. Returns the loss. */           \
+        nt_tensor (*train_step)(const E##_view *e, nt_model *m, nt_batch *batch, nt_optimizers *optimizers,        \
+                                nt_device_metrics *metrics);                                                       \
+        /* Whether train_step trains; else forward and loss do: true. */                                           \
+        bool (*manual_training)(const E *e);                                                                       \
         NT_RUN_HOOKS_(NT_RUN_HOOK_TYPED_, E) /* settings of a run: see there */                                    \
         /* The rule of a group: nt_radam(). nt_frozen() for one that is not trained. */                            \
         nt_rule (*optimizer)(const E *e, const char *group);                                                       \
@@ -293,6 +303,13 @@ nt_status nt_experiment_print(const nt_experiment *experiment, const void *field
     }                                                                                                                  \
     static void E##_train_metrics_(const void *view, nt_device_metrics *metrics, nt_tensor outputs, nt_batch *batch) { \
         E##_hooks_.train_metrics(view, metrics, outputs, batch);                                                       \
+    }                                                                                                                  \
+    static nt_tensor E##_train_step_(const void *view, nt_model *m, nt_batch *batch, nt_optimizers *optimizers,        \
+                                     nt_device_metrics *metrics) {                                                     \
+        return E##_hooks_.train_step(view, m, batch, optimizers, metrics);                                             \
+    }                                                                                                                  \
+    static bool E##_manual_training_(const void *e) {                                                                  \
+        return E##_hooks_.manual_training(e);                                                                          \
     }                                                                                                                  \
     NT_RUN_HOOKS_(NT_RUN_HOOK_CALL_, E)                                                                                \
     static nt_rule E##_optimizer_(const void *e, const char *group) {                                                  \
@@ -350,6 +367,8 @@ nt_status nt_experiment_print(const nt_experiment *experiment, const void *field
             .device_metrics = E##_hooks_.device_metrics ? E##_device_metrics_ : NULL,                                  \
             .host_train_metrics = E##_hooks_.host_train_metrics ? E##_host_train_metrics_ : NULL,                      \
             .train_metrics = E##_hooks_.train_metrics ? E##_train_metrics_ : NULL,                                     \
+            .train_step = E##_hooks_.train_step ? E##_train_step_ : NULL,                                              \
+            .manual_training = E##_hooks_.manual_training ? E##_manual_training_ : NULL,                               \
             .optimizer = E##_hooks_.optimizer ? E##_optimizer_ : NULL,                                                 \
             .weight_decay = E##_hooks_.weight_decay ? E##_weight_decay_ : NULL,                                        \
             .no_decay = E##_hooks_.no_decay ? E##_no_decay_ : NULL,                                                    \

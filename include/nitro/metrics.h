@@ -50,7 +50,8 @@ typedef enum nt_combine { NT_COMBINE_MEAN, NT_COMBINE_SUM, NT_COMBINE_MAX, NT_CO
 #define nt_device_max(m, name, x) nt_device_metric_at(m, name, NT_COMBINE_MAX, NT_TENSOR(x), NT_TENSOR(0), NT_SITE)
 #define nt_device_min(m, name, x) nt_device_metric_at(m, name, NT_COMBINE_MIN, NT_TENSOR(x), NT_TENSOR(0), NT_SITE)
 
-/* In train_metrics: a value of the micro-batch. The line of a step in the log has those of its closing micro-batch. */
+/* In train_metrics and train_step: a value of the micro-batch. The line of a step in the log has those of its closing
+ * micro-batch. */
 #define nt_device_value(m, name, x) nt_device_metric_at(m, name, NT_COMBINE_NONE, NT_TENSOR(x), NT_TENSOR(0), NT_SITE)
 
 void nt_device_metric_at(nt_device_metrics *metrics, const char *name, nt_combine combine, nt_tensor value,

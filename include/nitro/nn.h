@@ -46,7 +46,7 @@ typedef struct nt_parameter_options {
     nt_init init;   /* zeros */
 } nt_parameter_options;
 /* A trainable array. Its path is the scopes around the call and the name, joined by dots. The first trace creates it; a
- * path used twice in one trace, or with another shape, is an error that shows both places. */
+ * path used twice in one trace outside NT_REUSE, or with another shape, is an error that shows both places. */
 #define nt_parameter(m, name, shape, ...) nt_parameter_at(m, name, shape, (nt_parameter_options){__VA_ARGS__}, NT_SITE)
 nt_tensor nt_parameter_at(nt_model *m, const char *name, nt_shape shape, nt_parameter_options options, nt_site site);
 
@@ -57,6 +57,13 @@ nt_tensor nt_parameter_at(nt_model *m, const char *name, nt_shape shape, nt_para
     for (bool once = nt_scope_enter(m, NT_SITE, __VA_ARGS__); once; once = nt_scope_leave(m))
 bool nt_scope_enter(nt_model *m, nt_site site, const char *format, ...) __attribute__((format(printf, 3, 4)));
 bool nt_scope_leave(nt_model *m);
+
+/* NT_REUSE(m) { ... }: inside, a path may be declared again, and is the same parameter: a layer that is called several
+ * times, weights that two layers share. Without it that is an error. Leave the body only at its end. */
+#define NT_REUSE(m) NT_REUSE_(NT_JOIN3(nt_reuse_, __LINE__, _), m)
+#define NT_REUSE_(once, m) for (bool once = nt_reuse_enter(m, NT_SITE); once; once = nt_reuse_leave(m))
+bool nt_reuse_enter(nt_model *m, nt_site site);
+bool nt_reuse_leave(nt_model *m);
 
 /* Whether the trace under way is of a model that trains: forward is traced for training and for evaluation, and this
  * decides as a C condition. Parameters and states are declared in both, and forward returns the same type in both. */
@@ -75,8 +82,9 @@ typedef struct nt_state_options {
  * training left. */
 #define nt_state(m, name, shape, ...) nt_state_at(m, name, shape, (nt_state_options){__VA_ARGS__}, NT_SITE)
 nt_tensor nt_state_at(nt_model *m, const char *name, nt_shape shape, nt_state_options options, nt_site site);
-/* What a state of this scope, declared before, is from the next micro-batch on: a tensor of its type. Once in a trace.
- * A state changes accum times in a step. In evaluation and prediction nothing changes. */
+/* What a state of this scope, declared before, is from the next micro-batch on: a tensor of its type. Once in a trace;
+ * inside NT_REUSE again, and there nt_state gives what it was set to last. A state changes accum times in a step. In
+ * evaluation and prediction nothing changes. */
 #define nt_state_set(m, name, value) nt_state_set_at(m, name, value, NT_SITE)
 void nt_state_set_at(nt_model *m, const char *name, nt_tensor value, nt_site site);
 
@@ -87,7 +95,8 @@ void nt_state_set_at(nt_model *m, const char *name, nt_tensor value, nt_site sit
  * other numbers, another seed compiles nothing, other draws, comments and lines change nothing, and another name or
  * scope does. Forward in evaluation and prediction draws the same numbers in every batch, those of the seed and the
  * name. A name draws once in a trace: used twice it is an error that shows both places, and nt_random_fold makes
- * further keys of one. In the body of a loop (nitro/control.h) each iteration has a key of its own. */
+ * further keys of one. Inside NT_REUSE a name may draw again, and draws other numbers. In the body of a loop
+ * (nitro/control.h) each iteration has a key of its own. */
 #define nt_random_key(m, name) nt_random_key_at(m, name, NT_SITE)
 nt_tensor nt_random_key_at(nt_model *m, const char *name, nt_site site);
 

@@ -17,6 +17,9 @@ typedef struct nt_maybe_double {
     bool given;
     double value;
 } nt_maybe_double;
+typedef struct nt_maybe_bool {
+    bool given, value;
+} nt_maybe_bool;
 
 /* ---- what a run tells while it works ---------------------------------------------------------------------------- */
 
@@ -52,7 +55,7 @@ typedef void (*nt_event_function)(const nt_event *event, void *context);
 
 /* ---- making ----------------------------------------------------------------------------------------------------- */
 
-/* For each setting, run_dir to learning_rate: the option, else the experiment's hook of that name, else its field of
+/* For each setting, run_dir to check_divergence: the option, else the experiment's hook of that name, else its field of
  * that name (not for the rate: a field of that name may be anything), else the default. A message about a bad value
  * says which of them it is from. */
 typedef struct nt_run_options {
@@ -63,6 +66,7 @@ typedef struct nt_run_options {
     nt_maybe_int accum;      /* micro-batches in a step: 1. Divides the batches of an epoch, else an error */
     nt_maybe_double gradient_clip_norm; /* largest norm of all gradients together; 0 or below: no clipping */
     nt_maybe_double learning_rate;      /* 1e-3 */
+    nt_maybe_bool check_divergence;     /* a loss that is not finite ends training: true */
     const char *preset;                 /* the preset that the fields are from: shown and logged. With fields NULL it
                                            sets them */
     bool no_data;                       /* build_data is not called, and the handle only predicts */

@@ -31,13 +31,17 @@ typedef struct nt_tensor {
 } nt_tensor;
 #define NT_NUMBER_MARK ((const struct nt_trace_mark *)UINTPTR_MAX)
 
-/* Tensors with names: what a DEVICE field of type nt_arrays * is in a traced hook. */
+/* Tensors with names: what a DEVICE field of type nt_arrays * is in a traced hook, and gradients of parameters. */
 typedef struct nt_tensors {
     const struct nt_tensors_content *content;
 } nt_tensors;
 /* nt_member(e->frozen, "weight"): the tensor of that name. An unknown name is an error that lists the names. */
 #define nt_member(tensors, name) nt_member_at(tensors, name, NT_SITE)
 nt_tensor nt_member_at(nt_tensors tensors, const char *name, nt_site site);
+
+/* Tensors with names of one's own; both lists are copied. Each name once. */
+#define nt_named_tensors(names, tensors, count) nt_named_tensors_at(names, tensors, count, NT_SITE)
+nt_tensors nt_named_tensors_at(const char *const *names, const nt_tensor *tensors, size_t count, nt_site site);
 
 /* Shape and type of a tensor. Dimensions of a failed tensor are 1 in every axis, so that arithmetic on them does not
  * trap. */

@@ -41,6 +41,25 @@ static nt_status check_residency(const nt_experiment *experiment) {
     return NT_OK;
 }
 
+/* Beside train_step, which reports its own values, train metrics of automatic training would be left out without a
+ * word; an experiment that trains both ways has manual_training. */
+static nt_status check_manual(const nt_experiment *experiment) {
+    const nt_hooks *hooks = &experiment->hooks;
+    const char *other = hooks->train_metrics        ? "train_metrics"
+                        : hooks->host_train_metrics ? "host_train_metrics"
+                                                    : NULL;
+    if (hooks->manual_training && !hooks->train_step)
+        return nt__fail(NT_INVALID,
+                        "experiment %s (%s) has a manual_training hook and no train_step: write .train_step, or leave "
+                        ".manual_training out",
+                        experiment->name, experiment->file);
+    if (!hooks->train_step || hooks->manual_training || !other) return NT_OK;
+    return nt__fail(NT_INVALID,
+                    "experiment %s (%s) has both .train_step and .%s: train_step reports values of a step itself, with "
+                    "nt_device_value; leave .%s out, or add a .manual_training hook that says which way it trains",
+                    experiment->name, experiment->file, other, other);
+}
+
 /* The macros see to this when the experiment is compiled; a table made by hand comes without them. */
 static bool fits_marker(const nt_field_info *field) {
     bool is_array = field->type == NT_FIELD_ARRAY || field->type == NT_FIELD_ARRAYS;
@@ -106,6 +125,7 @@ static nt_status check_run_fields(const nt_experiment *experiment) {
 nt_status nt__experiment_check(const nt_experiment *experiment) {
     nt_status status = check_hooks(experiment);
     if (status == NT_OK) status = check_residency(experiment);
+    if (status == NT_OK) status = check_manual(experiment);
     if (status == NT_OK) status = check_types(experiment);
     if (status == NT_OK) status = check_run_fields(experiment);
     if (status == NT_OK) status = nt__presets_check(experiment);

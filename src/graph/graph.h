@@ -27,6 +27,8 @@ nt_tensor nt__trace_fail(nt_site site, const char *what, const char *format, ...
 bool nt__trace_given(const void *argument, nt_site site, const char *call, const char *name);
 /* Keeps the error that the host is out of memory. */
 nt_tensor nt__trace_out_of_memory(void);
+/* Zeroed memory that lives as long as the trace; NULL after keeping an error. */
+void *nt__trace_alloc(nt_site site, const char *what, size_t count, size_t size);
 /* What an operation returns once an error was kept. */
 nt_tensor nt__failed(void);
 bool nt__tensor_failed(nt_tensor x);

@@ -281,8 +281,6 @@ bool nt__take_constant(const nt_array *array, const char *expression, nt_site si
 
 /* ---- making nodes: a failed tensor after keeping an error ------------------------------------------------------- */
 
-/* Zeroed memory that lives as long as the trace; NULL after keeping an error. */
-void *nt__trace_alloc(nt_site site, const char *what, size_t count, size_t size);
 nt_tensor nt__tensor_of(const nt__node *node);
 /* A copy of the node and of its list of operands, at the end of a region. NULL after keeping an error. */
 nt__node *nt__add_node(nt__region *region, const nt__node *node);

@@ -272,6 +272,33 @@ nt_tensor nt_member_at(nt_tensors tensors, const char *name, nt_site site) {
     return nt__failed();
 }
 
+/* Copies a name into the trace. */
+static const char *keep_name(const char *name, nt_site site) {
+    size_t size = strlen(name) + 1;
+    char *copy = nt__trace_alloc(site, "named_tensors", 1, size);
+    return copy ? memcpy(copy, name, size) : NULL;
+}
+
+nt_tensors nt_named_tensors_at(const char *const *names, const nt_tensor *tensors, size_t count, nt_site site) {
+    const char *what = "named_tensors";
+    if (!nt__trace_given(names, site, what, "names") || !nt__trace_given(tensors, site, what, "tensors"))
+        return (nt_tensors){0};
+    struct nt_tensors_content *content = nt__trace_alloc(site, what, 1, sizeof *content);
+    const char **own_names = nt__trace_alloc(site, what, count + 1, sizeof *own_names);
+    nt_tensor *own = nt__trace_alloc(site, what, count + 1, sizeof *own);
+    if (!content || !own_names || !own) return (nt_tensors){0};
+    for (size_t i = 0; i < count; i++) {
+        for (size_t j = 0; names[i] && j < i; j++)
+            if (strcmp(names[i], names[j]) == 0) nt__trace_fail(site, what, "'%s' stands twice in the list", names[i]);
+        if (!nt__trace_given(names[i], site, what, "a name") || !nt__node_of(tensors[i], site, what) ||
+            !(own_names[i] = keep_name(names[i], site)))
+            return (nt_tensors){0};
+        own[i] = tensors[i];
+    }
+    *content = (struct nt_tensors_content){"the set", count, own_names, own};
+    return (nt_tensors){content};
+}
+
 void nt__claim_range(nt_tensor x, int64_t low, int64_t limit, nt_site site) {
     const nt__node *node = nt__node_of(x, site, "claim");
     while (node && (node->op == NT__OP_convert || node->op == NT__OP_reshape || nt__region_original(node)))

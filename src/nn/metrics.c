@@ -39,7 +39,7 @@ static bool fits_hook(const nt_device_metrics *metrics, nt_combine combine, cons
                    metrics->combined
                        ? "metric '%s': device_metrics says how batches are combined: nt_device_mean, nt_device_sum, "
                          "nt_device_max or nt_device_min"
-                       : "metric '%s': train_metrics reports values of one micro-batch: nt_device_value",
+                       : "metric '%s': train_metrics and train_step report values of one batch: nt_device_value",
                    name);
     return false;
 }

@@ -30,13 +30,13 @@ const nt__leaf *nt__model_leaves(const nt_model *model, size_t *count) {
 void nt__model_begin(nt_model *model, bool training, const nt_tensor *values) {
     model->learning = !values;
     model->training = training;
-    model->scopes = 0;
+    model->scopes = model->reuses = 0;
     model->path[0] = 0;
     model->root = model->keys = (nt_tensor){0};
     model->known = model->draw_count;
     nt__leaves_begin(&model->parameters, values);
     nt__leaves_begin(&model->states, NULL);
-    for (size_t i = 0; i < model->draw_count; i++) model->draws[i].drawn = false;
+    for (size_t i = 0; i < model->draw_count; i++) model->draws[i].drawn = 0;
 }
 
 bool nt_is_training_at(const nt_model *m, nt_site site) {
@@ -107,7 +107,41 @@ bool nt_scope_leave(nt_model *m) {
     return false;
 }
 
+/* Nested ones are one. */
+bool nt_reuse_enter(nt_model *m, nt_site site) {
+    if (!nt__trace_given(m, site, "reuse", "m")) return false;
+    if (m->reuses++ == 0) m->reuse_site = site;
+    return true;
+}
+
+bool nt_reuse_leave(nt_model *m) {
+    if (!nt__trace_given(m, (nt_site){0}, "reuse", "m")) return false;
+    if (m->reuses > 0)
+        m->reuses--;
+    else
+        nt__trace_fail((nt_site){0}, "reuse", "nt_reuse_leave without nt_reuse_enter; NT_REUSE does both");
+    return false;
+}
+
+/* What forward has declared is what an evaluation has to declare, and the hook that follows may declare more. */
+static void restart(nt__leaves *leaves) {
+    leaves->forward_count = leaves->count;
+    leaves->has_more = true;
+    for (size_t i = 0; i < leaves->count; i++) leaves->uses[i] = (nt__use){.value = leaves->uses[i].value};
+}
+
+void nt__model_restart(nt_model *model) {
+    model->scopes = model->reuses = 0;
+    model->path[0] = 0;
+    restart(&model->parameters);
+    restart(&model->states);
+    for (size_t i = 0; i < model->draw_count; i++) model->draws[i].drawn = 0;
+}
+
 static void check_scopes(const nt_model *m) {
+    if (m->reuses)
+        nt__trace_fail(m->reuse_site, "reuse",
+                       "NT_REUSE was entered and never left: leave its body at its end only, not by return or break");
     if (m->scopes == 0) return;
     nt__trace_fail(
         m->scope_sites[m->scopes - 1], "scope",
@@ -117,7 +151,8 @@ static void check_scopes(const nt_model *m) {
 
 /* A run may be laid out by either mode: each has to have it all. The counter of draws is the model's own. */
 static void check_evaluation(const nt__leaves *leaves, const char *kind) {
-    for (size_t i = 0; i < leaves->count; i++) {
+    size_t count = leaves->has_more ? leaves->forward_count : leaves->count;
+    for (size_t i = 0; i < count; i++) {
         const nt__leaf *leaf = &leaves->items[i];
         if (leaves->uses[i].declared || strcmp(leaf->path, NT__DRAWS_PATH) == 0) continue;
         nt__trace_fail(leaf->site, kind,
@@ -175,13 +210,15 @@ static bool add_leaf(nt_model *m, nt__leaves *leaves, const nt__leaf *leaf) {
 }
 
 /* A leaf as it is in this trace, declared from here on. */
-static nt_tensor use_leaf(nt__leaves *leaves, size_t index, int role, const char *kind, nt__type type, nt_site site) {
+static nt_tensor use_leaf(const nt_model *m, nt__leaves *leaves, size_t index, int role, const char *kind,
+                          nt__type type, nt_site site) {
     const nt__leaf *leaf = &leaves->items[index];
     nt__use *use = &leaves->uses[index];
-    if (use->declared)
+    if (use->declared && !m->reuses)
         return nt__trace_fail(site, kind,
-                              "'%s' was declared at %s:%d already; give one of the two another name or scope",
-                              leaf->path, use->declared_at.file, use->declared_at.line);
+                              "'%s' was declared at %s:%d already; give one of the two another name or scope, or share "
+                              "the %s with NT_REUSE",
+                              leaf->path, use->declared_at.file, use->declared_at.line, kind);
     if (!nt__type_equal(leaf->type, type)) {
         char first[NT__TYPE_TEXT], now[NT__TYPE_TEXT];
         return nt__trace_fail(site, kind, "'%s' is %s here and %s at %s:%d", leaf->path, nt__type_text(type, now),
@@ -190,7 +227,7 @@ static nt_tensor use_leaf(nt__leaves *leaves, size_t index, int role, const char
     if (!use->value.trace) use->value = nt__input(role, (int)index, leaf->path, type);
     use->declared = true;
     use->declared_at = site;
-    return use->value;
+    return m->reuses && use->next.trace ? use->next : use->value;
 }
 
 /* Parameters and states are saved in one file, by path. */
@@ -209,7 +246,7 @@ nt_tensor nt__declare(nt_model *m, nt__leaves *leaves, const nt__leaf *leaf, int
     if (!is_free(m, leaves, leaf, kind)) return nt__failed();
     size_t index = nt__leaves_find(leaves, leaf->path);
     if (index < leaves->count || (m->learning && add_leaf(m, leaves, leaf)))
-        return use_leaf(leaves, index, role, kind, leaf->type, leaf->site);
+        return use_leaf(m, leaves, index, role, kind, leaf->type, leaf->site);
     return nt__trace_fail(leaf->site, kind,
                           "'%s' was not declared when the training programs were traced, so it has no value: declare "
                           "it in forward whatever the mode",
@@ -231,6 +268,22 @@ nt_tensor nt_parameter_at(nt_model *m, const char *name, nt_shape shape, nt_para
     nt_tensor value = nt__declare(m, &m->parameters, &leaf, m->roles.parameter, "parameter");
     nt__path_restore(m, scopes);
     return value;
+}
+
+nt_tensor nt__model_value(const nt_model *model, size_t leaf) {
+    return model->parameters.uses[leaf].value;
+}
+
+void nt__model_set_value(nt_model *model, size_t leaf, nt_tensor value) {
+    model->parameters.uses[leaf].value = value;
+}
+
+void nt__model_reach(nt_model *model, size_t leaf) {
+    model->parameters.uses[leaf].reached = true;
+}
+
+bool nt__model_reached(const nt_model *model, size_t leaf) {
+    return model->parameters.uses[leaf].reached;
 }
 
 /* ---- batch fields ----------------------------------------------------------------------------------------------- */

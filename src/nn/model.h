@@ -11,6 +11,7 @@ typedef struct nt__use {
     nt_tensor value;
     nt_tensor next; /* of a state that was set; else zero */
     bool declared;
+    bool reached; /* a parameter: by a loss that was differentiated */
     nt_site declared_at, set_at;
 } nt__use;
 
@@ -19,13 +20,15 @@ typedef struct nt__leaves {
     nt__leaf *items;
     nt__use *uses; /* beside items */
     size_t count, capacity, use_capacity;
-    nt__map by_path; /* one more than the place */
+    nt__map by_path;      /* one more than the place */
+    bool has_more;        /* train_step was traced: */
+    size_t forward_count; /* so many are those of forward, the others its own */
 } nt__leaves;
 
 /* A name that draws random numbers. */
 typedef struct nt__draw {
     const char *path;
-    bool drawn; /* in this trace */
+    uint32_t drawn; /* how often in this trace */
     nt_site site;
 } nt__draw;
 
@@ -47,6 +50,8 @@ struct nt_model {
     size_t scope_ends[NT__MAX_SCOPES];
     nt_site scope_sites[NT__MAX_SCOPES]; /* where each was entered */
     int scopes;
+    int reuses; /* NT_REUSE around the call: a path may be declared again */
+    nt_site reuse_site;
 };
 
 /* Puts a name behind the scopes, for the time that a call looks at model->path; *length is for nt__path_restore. False

@@ -54,6 +54,15 @@ nt__key nt__model_seed(uint64_t seed);
 
 /* ---- initial values --------------------------------------------------------------------------------------------- */
 
+/* Begins another hook of the same trace: each path may be declared once more, and is the same parameter. */
+void nt__model_restart(nt_model *model);
+/* A leaf of this trace as it is now, and another tensor in its place. */
+nt_tensor nt__model_value(const nt_model *model, size_t leaf);
+void nt__model_set_value(nt_model *model, size_t leaf, nt_tensor value);
+/* Notes that a loss of this trace was differentiated by the leaf and depends on it. */
+void nt__model_reach(nt_model *model, size_t leaf);
+bool nt__model_reached(const nt_model *model, size_t leaf);
+
 /* Draws the initial value of a leaf into `out` (its type's bytes) under the key of its path. Draws have the resolution
  * of f32 whatever the type. */
 nt_status nt__leaf_draw(const nt__leaf *leaf, nt__key seed, void *out);

@@ -28,14 +28,14 @@ static nt__draw *find_or_add_draw(nt_model *m, const char *path) {
 static bool draws_once(nt_model *m, const char *what, nt_site site) {
     nt__draw *draw = find_or_add_draw(m, m->path);
     if (!draw) return false;
-    if (draw->drawn) {
+    if (draw->drawn && !m->reuses) {
         nt__trace_fail(site, what,
                        "'%s' draws random numbers at %s:%d already, and these would be the same: give one of the two "
-                       "another name or scope",
+                       "another name or scope, or call the layer again inside NT_REUSE",
                        draw->path, draw->site.file, draw->site.line);
         return false;
     }
-    draw->drawn = true;
+    draw->drawn++;
     draw->site = site;
     return true;
 }
@@ -102,10 +102,13 @@ static nt_tensor fold_iterations(nt_tensor key, nt_site site) {
 static nt_tensor key_of_path(nt_model *m, const char *path, nt_site site) {
     begin_keys(m, site);
     int64_t place = (int64_t)find_draw(m, path);
-    if (place >= (int64_t)m->known)
-        return fold_iterations(nt__random_fold_wide(m->root, nt__path_hash(path).low, site), site);
-    nt_tensor row = nt_slice_at(m->keys, nt_dims(place, 0), nt_dims(place + 1, 2), site);
-    return fold_iterations(nt_reshape_at(row, nt_dims(2), site), site);
+    nt_tensor key =
+        place >= (int64_t)m->known
+            ? nt__random_fold_wide(m->root, nt__path_hash(path).low, site)
+            : nt_reshape_at(nt_slice_at(m->keys, nt_dims(place, 0), nt_dims(place + 1, 2), site), nt_dims(2), site);
+    uint32_t again = m->draws[place].drawn;
+    if (again > 1) key = nt_random_fold_at(key, nt_tensor_number(again - 1), site);
+    return fold_iterations(key, site);
 }
 
 nt_tensor nt__draw_key(nt_model *m, const char *name, nt_site site) {

@@ -34,7 +34,7 @@ static void set(const nt_model *m, nt_tensor value, nt_site site) {
     nt__type wanted = {nt_dtype_of(use->value), nt_shape_of(use->value)},
              got = {nt_dtype_of(value), nt_shape_of(value)};
     char first[NT__TYPE_TEXT], second[NT__TYPE_TEXT];
-    if (use->next.trace)
+    if (use->next.trace && !m->reuses)
         nt__trace_fail(site, "state_set", "'%s' was set at %s:%d already", m->path, use->set_at.file, use->set_at.line);
     else if (!nt__type_equal(wanted, got))
         nt__trace_fail(site, "state_set", "'%s' is %s and cannot become %s", m->path, nt__type_text(wanted, first),

@@ -56,6 +56,7 @@ nt_status nt__routes_list(nt_run *run) {
     bool *used = nt__arena_alloc(&run->arena, run->batch.count + 1, sizeof *used);
     if (!used) return NT_OUT_OF_MEMORY;
     mark_routes(run->programs.gradient, used);
+    mark_routes(run->programs.manual_step, used);
     nt_status status = list_routes(run, used, &run->routes.train);
     memset(used, 0, sizeof *used * run->batch.count);
     mark_routes(run->programs.forward, used);

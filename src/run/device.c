@@ -115,10 +115,18 @@ static nt_status upload_places(nt_run *run, size_t g) {
     return status;
 }
 
+/* A manual step keeps no gradients. */
+static nt_status upload_accumulator(nt_run *run, size_t g) {
+    const nt__group *group = &run->layout.groups[g];
+    if (run->settings.manual) return NT_OK;
+    const char *name = nt__arena_sprintf(&run->arena, "accumulator.%s", group->name);
+    if (!name) return NT_OUT_OF_MEMORY;
+    return upload_filled(run, name, NT__ACCUMULATOR, nt__gradients_type(group), 0, &run->device.accumulators[g]);
+}
+
 /* What only training needs of a group that is trained: scalars, accumulator, what the decay needs, state of the rule.
  */
 static nt_status upload_optimizer(nt_run *run, size_t g, const void *parameters) {
-    const nt__group *group = &run->layout.groups[g];
     const nt__training *training = &run->training[g];
     if (training->frozen) return NT_OK;
     nt_status status = nt__rate_write(run, &run->rates[g], run->settings.learning_rate);
@@ -128,10 +136,7 @@ static nt_status upload_optimizer(nt_run *run, size_t g, const void *parameters)
         status = nt__rate_write(run, input, input->value);
     }
     if (status != NT_OK) return status;
-    const char *accumulator = nt__arena_sprintf(&run->arena, "accumulator.%s", group->name);
-    if (!accumulator) return NT_OUT_OF_MEMORY;
-    status =
-        upload_filled(run, accumulator, NT__ACCUMULATOR, nt__gradients_type(group), 0, &run->device.accumulators[g]);
+    status = upload_accumulator(run, g);
     if (status == NT_OK) status = upload_decayed(run, g);
     if (status == NT_OK) status = upload_anchor(run, g, parameters);
     if (status == NT_OK) status = upload_places(run, g);

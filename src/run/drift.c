@@ -50,6 +50,7 @@ static nt_status prepare(check *c) {
     c->now->set_defaults(s->defaults);
     memcpy(s->fields, s->defaults, c->now->size);
     nt__fields_copy(run->experiment, run->fields, c->now, s->fields);
+    s->settings.manual = nt__is_manual(c->now, s->fields);
     return NT_OK;
 }
 
@@ -58,7 +59,7 @@ static nt_status trace(check *c) {
     const nt_hooks *hooks = &c->now->hooks;
     nt_status status = nt__experiment_check(c->now);
     if (status != NT_OK) return status;
-    if (s->train && !hooks->loss)
+    if (s->train && !hooks->loss && !s->settings.manual)
         return nt__fail(NT_INVALID, "%s: experiment '%s' has no loss hook; add .loss to NT_DEFINE", c->now->file,
                         c->now->name);
     status = nt__device_fields_list(s);
@@ -100,6 +101,7 @@ static nt_status compare_programs(check *c) {
     c->traced = true;
     compare_program(c, "gradient", c->run->programs.gradient, c->scratch.programs.gradient);
     compare_program(c, "optimizer", c->run->programs.optimizer, c->scratch.programs.optimizer);
+    compare_program(c, "manual_step", c->run->programs.manual_step, c->scratch.programs.manual_step);
     compare_program(c, "forward", c->run->programs.forward, c->scratch.programs.forward);
     compare_metrics(c);
     return NT_OK;
@@ -218,6 +220,14 @@ static nt_status compare_settings(check *c) {
     return status;
 }
 
+/* MM-1: the way of training is that of the day the run was made. */
+static void compare_mode(check *c) {
+    static const char *const modes[] = {"automatic", "manual (train_step)"};
+    bool before = c->run->settings.manual, now = c->scratch.settings.manual;
+    if (before != now)
+        nt__text_add(c->report, "  training: %s -> %s; this run goes on as it was made\n", modes[before], modes[now]);
+}
+
 /* ---- the report ------------------------------------------------------------------------------------------------- */
 
 static void add_title(const nt_run *run, const nt__text *lines, nt__text *out) {
@@ -238,6 +248,7 @@ static nt_status compare(const nt_run *run, bool training, nt__text *out) {
         compare_fields(&c);
         compare_hooks(&c);
         status = compare_settings(&c);
+        if (training) compare_mode(&c);
         if (training && run->train && c.traced) nt__drift_compare_groups(run, &c.scratch, &lines);
         add_title(run, &lines, out);
         if (lines.failed || out->failed) status = NT_OUT_OF_MEMORY;

@@ -54,6 +54,7 @@ static nt_status log_values(nt_run *run, nt__arena *texts) {
                                       {"max_epochs", NULL, (double)s->max_epochs},
                                       {"gradient_clip_norm", NULL, s->gradient_clip_norm},
                                       {"learning_rate", NULL, s->learning_rate},
+                                      {"check_divergence", NULL, s->check_divergence},
                                       {"rule", rule, 0},
                                       {"schedules", schedules, 0},
                                       {"preset", run->preset, 0}};

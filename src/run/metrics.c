@@ -78,9 +78,9 @@ nt_status nt__step_metrics_begin(const nt_run *run, nt__step_metrics *metrics) {
     *metrics = (nt__step_metrics){.count = 1 + run->programs.train_metrics.count};
     metrics->values = nt__alloc(metrics->count, sizeof *metrics->values);
     if (metrics->values) metrics->values[0].name = "loss";
-    if (run->experiment->hooks.host_train_metrics)
-        metrics->outputs = nt_array_new(run->outputs_type.dtype, run->outputs_type.shape);
-    bool right = metrics->values && (metrics->outputs || !run->experiment->hooks.host_train_metrics);
+    bool on_host = run->experiment->hooks.host_train_metrics && !run->settings.manual;
+    if (on_host) metrics->outputs = nt_array_new(run->outputs_type.dtype, run->outputs_type.shape);
+    bool right = metrics->values && (metrics->outputs || !on_host);
     return right ? NT_OK : NT_OUT_OF_MEMORY;
 }
 

@@ -1,6 +1,6 @@
 /* The programs of a run: which there are, what goes into each, and what comes out. A trace costs milliseconds, so a
  * handle traces everything when it is made, and the programs' text is their key.
- * Not here: what all traces have in common (trace.c).
+ * Not here: what all traces have in common (trace.c), the step of manual mode (manual.c).
  */
 #include <string.h>
 
@@ -36,9 +36,10 @@ static nt_status trace_model(nt_run *run) {
     if (status != NT_OK) return status;
     nt__tracing_forward(&t);
     nt__tracing_check_outputs(&t);
-    if (run->train) nt__tracing_loss(&t);
-    run->weighted = t.loss.value.trace != NULL;
+    if (run->train && run->experiment->hooks.loss) nt__tracing_loss(&t);
+    run->weighted = t.loss.value.trace && !run->settings.manual;
     run->count_dtype = nt_dtype_of(t.loss.count);
+    if (run->train && run->settings.manual) nt__tracing_learn_train_step(&t);
     status = nt__trace_status(t.graph);
     if (status == NT_OK) status = nt__tracing_check_claims(&t);
     nt__tracing_end(&t);
@@ -80,14 +81,15 @@ static nt_status report_training(nt__tracing *t) {
     return status;
 }
 
-size_t nt__gradient_result_count(const nt_run *run) {
+size_t nt__loss_result_count(const nt_run *run) {
     size_t trained = 0;
     for (size_t g = 0; g < run->layout.group_count; g++) trained += !run->training[g].frozen;
-    return 1 + run->programs.carried_count + trained + (run->weighted ? 2 : 0);
+    size_t before = 1 + run->programs.carried_count + trained;
+    return before + (run->settings.manual ? run->state_count : run->weighted ? 2 : 0);
 }
 
-/* Which of the model's states this trace changes: results of the gradient program (LP-30). */
-static nt_status list_carried(nt_run *run) {
+/* Which of the model's states this trace changes: results of the program that has the loss (LP-30). */
+nt_status nt__carried_list(nt_run *run) {
     size_t count;
     nt_tensor value, next;
     nt__model_states(run->model, &count);
@@ -99,7 +101,7 @@ static nt_status list_carried(nt_run *run) {
     return NT_OK;
 }
 
-static void add_carried(const nt_run *run, nt__result *results, nt__port *ports) {
+void nt__carried_add(const nt_run *run, nt__result *results, nt__port *ports) {
     size_t count;
     const nt__leaf *states = nt__model_states(run->model, &count);
     for (size_t i = 0; i < run->programs.carried_count; i++) {
@@ -146,17 +148,17 @@ static nt_status make_gradient(nt__tracing *t, bool *reached) {
     nt__tracing_forward(t);
     nt_tensor loss = nt__tracing_loss(t);
     nt__gradient(run->weighted ? t->loss.sum : loss, t->leaves, layout->row_count, gradients, reached);
-    nt_status status = list_carried(run);
+    nt_status status = nt__carried_list(run);
     if (status == NT_OK) status = report_training(t);
     const nt__traced_metrics *metrics = &run->programs.train_metrics;
-    size_t before = nt__gradient_result_count(run), count = before + metrics->result_count;
+    size_t before = nt__loss_result_count(run), count = before + metrics->result_count;
     nt__result *results = nt__arena_alloc(&t->arena, count, sizeof *results);
     nt__port *ports = nt__arena_alloc(&t->arena, count, sizeof *ports);
     const char *accum = nt__arena_sprintf(&t->arena, "%lld", (long long)run->settings.accum);
     if (status != NT_OK || !results || !ports || !accum) return status == NT_OK ? NT_OUT_OF_MEMORY : status;
     results[0] = (nt__result){.name = "loss", .value = loss};
     ports[0] = (nt__port){.name = "loss", .purpose = NT__OUTPUT};
-    add_carried(run, results + 1, ports + 1);
+    nt__carried_add(run, results + 1, ports + 1);
     size_t carried = run->programs.carried_count;
     add_accumulators(t, gradients, results + 1 + carried, ports + 1 + carried);
     for (size_t i = 0; i < metrics->result_count; i++) {
@@ -167,7 +169,7 @@ static nt_status make_gradient(nt__tracing *t, bool *reached) {
                               &run->programs.gradient);
 }
 
-nt_status nt__trace_gradient(nt_run *run) {
+static nt_status trace_gradient(nt_run *run) {
     nt__tracing t;
     nt_status status = nt__tracing_begin(&t, run, true);
     if (status != NT_OK) return status;
@@ -179,13 +181,6 @@ nt_status nt__trace_gradient(nt_run *run) {
 }
 
 /* ---- optimizer -------------------------------------------------------------------------------------------------- */
-
-/* Results of the optimizer program: parameters of the trained groups, then their states. */
-typedef struct updated {
-    nt__result *results;
-    nt__port *ports;
-    size_t groups, states; /* trained groups in all, states that are there already */
-} updated;
 
 static void input_states(nt__tracing *t, size_t g, nt_tensor *states) {
     const nt__group *group = &t->run->layout.groups[g];
@@ -230,32 +225,41 @@ static void input_places(nt__tracing *t, size_t g, nt_tensor *places, nt__step *
     step->places = places;
 }
 
-static void add_update(nt__tracing *t, size_t g, size_t place, const nt__step *step, updated *out) {
-    const nt__training *training = &t->run->training[g];
+void nt__update_begin(nt__tracing *t, size_t g, nt__update *update) {
+    const nt__group *group = &t->run->layout.groups[g];
+    nt__step *step = &update->step;
+    *step = (nt__step){.x = t->parameters[g],
+                       .inputs = update->inputs,
+                       .states = update->states,
+                       .next_states = update->next,
+                       .group = group};
+    input_states(t, g, update->states);
+    step->eta =
+        nt__tracing_input(t, NT__ROLE_RATE, (int)g, "learning_rate", group->name, (nt__type){group->dtype, {0}});
+    input_scalars(t, g, update->inputs);
+    input_decay(t, g, &update->decayed, &update->anchor, step);
+    input_places(t, g, update->places, step);
+}
+
+void nt__update_add(nt__tracing *t, size_t g, size_t place, nt_tensor x, const nt_tensor *states,
+                    const nt_tensor *taken, nt__updated *out) {
     nt__state state;
-    nt_tensor x = nt__rule_apply(&training->rule, step);
     out->results[place] = (nt__result){"parameters", x, t->parameters[g]};
     out->ports[place] = (nt__port){.name = "parameters", .purpose = NT__PARAMETERS};
-    for (size_t s = 0; nt__rule_state(&training->rule, s, &state); s++) {
+    for (size_t s = 0; nt__rule_state(&t->run->training[g].rule, s, &state); s++) {
         size_t at = out->groups + out->states++;
-        out->results[at] = (nt__result){state.state->name, step->next_states[s], step->states[s]};
+        out->results[at] = (nt__result){state.state->name, states[s], taken[s]};
         out->ports[at] = (nt__port){.name = state.state->name, .purpose = NT__OPTIMIZER_STATE};
     }
 }
 
 /* The optimizer's update of one group, the `place`-th that is trained. */
-static void update_group(nt__tracing *t, size_t g, size_t place, nt_tensor gradient, updated *out) {
-    const nt__group *group = &t->run->layout.groups[g];
-    nt_tensor states[NT__MAX_STATES], next[NT__MAX_STATES], inputs[NT__MAX_INPUTS], decayed, anchor;
-    nt_tensor places[NT__PLACE_TABLES];
-    nt__step step = {
-        .x = t->parameters[g], .g = gradient, .inputs = inputs, .states = states, .next_states = next, .group = group};
-    input_states(t, g, states);
-    step.eta = nt__tracing_input(t, NT__ROLE_RATE, (int)g, "learning_rate", group->name, (nt__type){group->dtype, {0}});
-    input_scalars(t, g, inputs);
-    input_decay(t, g, &decayed, &anchor, &step);
-    input_places(t, g, places, &step);
-    add_update(t, g, place, &step, out);
+static void update_group(nt__tracing *t, size_t g, size_t place, nt_tensor gradient, nt__updated *out) {
+    nt__update update;
+    nt__update_begin(t, g, &update);
+    update.step.g = gradient;
+    nt_tensor x = nt__rule_apply(&t->run->training[g].rule, &update.step);
+    nt__update_add(t, g, place, x, update.next, update.states, out);
 }
 
 /* The accumulators of the trained groups, one after the other; which groups these are. */
@@ -272,7 +276,7 @@ static size_t input_gradients(nt__tracing *t, nt_tensor *gradients, size_t *trai
     return count;
 }
 
-static void clip(const nt_run *run, nt_tensor *gradients, size_t count) {
+void nt__clip_gradients(const nt_run *run, nt_tensor *gradients, size_t count) {
     double threshold = run->settings.gradient_clip_norm;
     if (!(threshold > 0)) return;
     nt__clip_by_global_norm(gradients, count, nt__global_norm(gradients, count), threshold);
@@ -292,8 +296,8 @@ static nt_status trace_optimizer(nt_run *run) {
     nt_status status = nt__tracing_begin(&t, run, true);
     if (status != NT_OK) return status;
     size_t groups = run->layout.group_count;
-    updated out = {.results = nt__arena_alloc(&t.arena, groups + run->state_count, sizeof *out.results),
-                   .ports = nt__arena_alloc(&t.arena, groups + run->state_count, sizeof *out.ports)};
+    nt__updated out = {.results = nt__arena_alloc(&t.arena, groups + run->state_count, sizeof *out.results),
+                       .ports = nt__arena_alloc(&t.arena, groups + run->state_count, sizeof *out.ports)};
     nt_tensor *gradients = nt__arena_alloc(&t.arena, groups, sizeof *gradients);
     size_t *trained = nt__arena_alloc(&t.arena, groups, sizeof *trained);
     nt__text rule = {0};
@@ -306,7 +310,7 @@ static nt_status trace_optimizer(nt_run *run) {
     }
     out.groups = input_gradients(&t, gradients, trained);
     divide_by_count(run, gradients, out.groups);
-    clip(run, gradients, out.groups);
+    nt__clip_gradients(run, gradients, out.groups);
     for (size_t i = 0; i < out.groups; i++)
         update_group(&t, trained[i], i, nt__gradients_of(&run->layout.groups[trained[i]], gradients[i]), &out);
     nt__part parts[] = {{"gradient_clip_norm", threshold}, {"rule", rule.data}};
@@ -315,6 +319,11 @@ static nt_status trace_optimizer(nt_run *run) {
     nt__text_free(&rule);
     nt__tracing_end(&t);
     return status;
+}
+
+static nt_status trace_training(nt_run *run) {
+    nt_status status = trace_gradient(run);
+    return status == NT_OK ? trace_optimizer(run) : status;
 }
 
 /* ---- forward ---------------------------------------------------------------------------------------------------- */
@@ -450,8 +459,7 @@ nt_status nt__trace_programs(nt_run *run) {
     nt_status status = nt__trace_model(run);
     if (status == NT_OK) nt__batch_name_field(run);
     if (status == NT_OK && run->train) status = nt__groups_resolve(run);
-    if (status == NT_OK && run->train) status = nt__trace_gradient(run);
-    if (status == NT_OK && run->train) status = trace_optimizer(run);
+    if (status == NT_OK && run->train) status = run->settings.manual ? nt__trace_manual_step(run) : trace_training(run);
     if (status == NT_OK) status = trace_forward(run);
     return status == NT_OK ? trace_metrics(run) : status;
 }
@@ -460,7 +468,8 @@ void nt__programs_free(nt_run *run) {
     nt__program_free(run->programs.gradient);
     nt__program_free(run->programs.optimizer);
     nt__program_free(run->programs.forward);
-    run->programs.gradient = run->programs.optimizer = run->programs.forward = NULL;
+    nt__program_free(run->programs.manual_step);
+    run->programs.gradient = run->programs.optimizer = run->programs.forward = run->programs.manual_step = NULL;
     for (size_t i = 0; i < run->programs.metrics_count; i++) nt__program_free(run->programs.metrics[i].program);
     run->programs.metrics_count = 0;
     nt__model_free(run->model);

@@ -40,7 +40,7 @@ static void add_number(const char *name, int64_t value, nt__source from, nt__tex
 static void add_clip(const nt__settings *s, nt__text *out) {
     nt__text_add(out, "  gradient clip: ");
     if (s->gradient_clip_norm > 0)
-        nt__text_add(out, "norm %.3g", s->gradient_clip_norm);
+        nt__text_add(out, "norm %.3g%s", s->gradient_clip_norm, s->manual ? " of each nt_step" : "");
     else
         nt__text_add(out, "none");
     nt__text_add(out, " [%s]\n", sources[s->from.gradient_clip_norm]);
@@ -56,9 +56,13 @@ static void add_settings(const nt_run *run, nt__text *out) {
     if (s->from.max_steps != NT__FROM_DEFAULT) add_number("max_steps", s->max_steps, s->from.max_steps, out);
     add_number("accum", s->accum, s->from.accum, out);
     nt__text_add(out, "  learning_rate: %.3g [%s]\n", s->learning_rate, sources[s->from.learning_rate]);
+    if (s->from.check_divergence != NT__FROM_DEFAULT)
+        nt__text_add(out, "  check_divergence: %s [%s]\n", s->check_divergence ? "true" : "false",
+                     sources[s->from.check_divergence]);
     nt__text_add(out, "  rule: ");
     nt__rules_print(run, false, out);
     nt__text_add(out, " [%s]\n", sources[s->from.rule]);
+    if (s->manual) nt__text_add(out, "  training: manual, a train_step for each batch [hook]\n");
 }
 
 /* ---- bindings --------------------------------------------------------------------------------------------------- */

@@ -10,7 +10,7 @@ static nt_status check_train_split(const nt_run *run) {
     const nt__split *train = run->train;
     int64_t batches = nt__split_batches(train), accum = run->settings.accum, below = batches / accum * accum,
             above = below + accum;
-    if (!run->experiment->hooks.loss)
+    if (!run->experiment->hooks.loss && !run->settings.manual)
         return nt__fail(NT_INVALID,
                         "%s: experiment '%s' has a split 'train' but no loss hook: write .loss = loss in its NT_DEFINE",
                         run->experiment->file, run->experiment->name);

@@ -33,7 +33,7 @@ typedef enum nt__role {
 /* Where a setting came from; the later ones win (H-31). */
 typedef enum nt__source { NT__FROM_DEFAULT, NT__FROM_FIELD, NT__FROM_HOOK, NT__FROM_OPTION } nt__source;
 typedef struct nt__sources {
-    nt__source run_dir, seed, max_epochs, max_steps, accum, gradient_clip_norm, learning_rate, rule;
+    nt__source run_dir, seed, max_epochs, max_steps, accum, gradient_clip_norm, learning_rate, check_divergence, rule;
 } nt__sources;
 
 typedef struct nt__settings {
@@ -41,15 +41,17 @@ typedef struct nt__settings {
     const char *run_dir;
     int64_t seed, max_epochs, max_steps, accum;
     double gradient_clip_norm, learning_rate;
+    bool check_divergence;
     int64_t batch; /* with no_data only */
     bool no_data, no_log, quiet, evaluate_only, trace_transfers, no_disk_cache;
+    bool manual; /* train_step trains */
 } nt__settings;
 
 /* A setting that an experiment can give: where the option, the hook, the value and its source are. Options are an
- * nt_maybe_int, an nt_maybe_double or a text, by the type. */
+ * nt_maybe_int, nt_maybe_double, nt_maybe_bool or a text, by the type. */
 typedef struct nt__setting {
     const char *name;
-    nt_field_type type; /* INT64, DOUBLE or STRING */
+    nt_field_type type; /* INT64, DOUBLE, BOOL or STRING */
     bool has_field;     /* a field of that name gives it too */
     bool training;      /* an evaluation has no use for it */
     size_t option, hook, offset, from;
@@ -185,10 +187,11 @@ typedef struct nt__transfers {
 /* All programs, and what is known of them beside their text. */
 typedef struct nt__programs {
     nt__program *gradient, *optimizer, *forward;
+    nt__program *manual_step; /* in manual mode in place of gradient and optimizer */
     nt__metrics_program *metrics;
     size_t metrics_count;
-    nt__traced_metrics train_metrics; /* of the gradient program */
-    size_t *carried;                  /* layer states that the gradient program changes, in the order of its results */
+    nt__traced_metrics train_metrics; /* of the program that has the loss */
+    size_t *carried;                  /* layer states that this program changes, in the order of its results */
     size_t carried_count;
     const nt__claim *forward_claims; /* about fields that forward reads */
     size_t forward_claim_count;
@@ -330,18 +333,20 @@ nt_status nt__settings_declared(nt_run *run, nt__settings *out);
 const nt__setting *nt__setting_at(size_t index);
 const nt__setting *nt__setting_find(const char *name);
 bool nt__has_setting_hook(const nt_hooks *hooks, const nt__setting *setting);
+bool nt__is_manual(const nt_experiment *experiment, const void *fields);
 
 /* programs.c: all programs of the run, traced. */
 nt_status nt__trace_programs(nt_run *run);
-/* The gradient program alone, once the model is traced. */
-nt_status nt__trace_gradient(nt_run *run);
 /* The first trace alone: it learns the parameters and their layout, and makes no program. */
 nt_status nt__trace_model(nt_run *run);
 void nt__programs_free(nt_run *run);
-/* Results of the gradient program before those for train metrics: the loss, what the model carries to the next
- * micro-batch, an accumulator a group, and of a weighted loss the count of the step so far and that of the micro-batch.
- */
-size_t nt__gradient_result_count(const nt_run *run);
+/* Results, before those for train metrics, of the program that has the loss: the loss, what the model carries to the
+ * next micro-batch, then of the gradient program an accumulator a group and, of a weighted loss, the count of the step
+ * so far and that of the micro-batch; of a manual step the parameters and the states of the rules. */
+size_t nt__loss_result_count(const nt_run *run);
+
+/* manual.c: the program of a step in manual mode. */
+nt_status nt__trace_manual_step(nt_run *run);
 
 /* drift.c: what differs from the code and the settings of now, as notices. `training` false: only what evaluations
  * use. */

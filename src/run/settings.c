@@ -19,6 +19,7 @@ static const nt__setting settings[] = {
     SETTING(max_epochs, INT64, true, true),      SETTING(max_steps, INT64, true, true),
     SETTING(accum, INT64, true, true),           SETTING(gradient_clip_norm, DOUBLE, true, true),
     SETTING(learning_rate, DOUBLE, false, true), /* a field of that name may be anything (H-24) */
+    SETTING(check_divergence, BOOL, true, true),
 };
 
 /* That of run_dir has the experiment's name in it. */
@@ -29,6 +30,7 @@ static const nt__settings defaults = {
     .accum = 1,
     .gradient_clip_norm = 0,
     .learning_rate = 1e-3,
+    .check_divergence = true,
 };
 
 const nt__setting *nt__setting_at(size_t index) {
@@ -47,6 +49,7 @@ const nt__setting *nt__setting_find(const char *name) {
 typedef struct found {
     int64_t whole;
     double real;
+    bool truth;
     const char *text;
 } found;
 
@@ -55,16 +58,19 @@ typedef struct found {
 
 typedef int64_t (*whole_hook)(const void *e);
 typedef double (*real_hook)(const void *e);
+typedef bool (*truth_hook)(const void *e);
 typedef const char *(*text_hook)(const void *e);
 
 static bool read_option(const nt_run_options *options, const nt__setting *setting, found *out) {
     nt_maybe_int whole = {0};
     nt_maybe_double real = {0};
+    nt_maybe_bool truth = {0};
     if (setting->type == NT_FIELD_INT64) whole = CONST_AT(nt_maybe_int, options, setting->option);
     if (setting->type == NT_FIELD_DOUBLE) real = CONST_AT(nt_maybe_double, options, setting->option);
-    *out = (found){.whole = whole.value, .real = real.value};
+    if (setting->type == NT_FIELD_BOOL) truth = CONST_AT(nt_maybe_bool, options, setting->option);
+    *out = (found){.whole = whole.value, .real = real.value, .truth = truth.value};
     if (setting->type == NT_FIELD_STRING) memcpy(&out->text, (const char *)options + setting->option, sizeof out->text);
-    return whole.given || real.given || (out->text && *out->text);
+    return whole.given || real.given || truth.given || (out->text && *out->text);
 }
 
 static bool read_hook(const nt_run *run, const nt__setting *setting, found *out) {
@@ -72,6 +78,7 @@ static bool read_hook(const nt_run *run, const nt__setting *setting, found *out)
     if (!nt__has_setting_hook(hooks, setting)) return false;
     if (setting->type == NT_FIELD_INT64) out->whole = CONST_AT(whole_hook, hooks, setting->hook)(run->fields);
     if (setting->type == NT_FIELD_DOUBLE) out->real = CONST_AT(real_hook, hooks, setting->hook)(run->fields);
+    if (setting->type == NT_FIELD_BOOL) out->truth = CONST_AT(truth_hook, hooks, setting->hook)(run->fields);
     if (setting->type != NT_FIELD_STRING) return true;
     out->text = CONST_AT(text_hook, hooks, setting->hook)(run->fields);
     return out->text && *out->text;
@@ -105,6 +112,7 @@ static nt_status read_field(const nt_run *run, const nt__setting *setting, found
     if (!field) return NT_OK;
     if (setting->type == NT_FIELD_INT64) return read_whole(run, field, &out->whole);
     if (setting->type == NT_FIELD_DOUBLE) out->real = nt__field_number(field, run->fields);
+    if (setting->type == NT_FIELD_BOOL) out->truth = nt__field_number(field, run->fields) != 0;
     if (setting->type != NT_FIELD_STRING) return NT_OK;
     memcpy(&out->text, (const char *)run->fields + field->offset, sizeof out->text);
     *is_given = out->text && *out->text;
@@ -112,11 +120,13 @@ static nt_status read_field(const nt_run *run, const nt__setting *setting, found
 }
 
 static nt_status store(nt_run *run, const nt__setting *setting, const found *from, nt__settings *out) {
-    if (setting->type == NT_FIELD_INT64) AT(int64_t, out, setting->offset) = from->whole;
-    if (setting->type == NT_FIELD_DOUBLE) AT(double, out, setting->offset) = from->real;
+    char *at = (char *)out + setting->offset;
+    if (setting->type == NT_FIELD_INT64) memcpy(at, &from->whole, sizeof from->whole);
+    if (setting->type == NT_FIELD_DOUBLE) memcpy(at, &from->real, sizeof from->real);
+    if (setting->type == NT_FIELD_BOOL) memcpy(at, &from->truth, sizeof from->truth);
     if (setting->type != NT_FIELD_STRING) return NT_OK;
     const char *copy = nt__arena_strdup(&run->arena, from->text);
-    memcpy((char *)out + setting->offset, &copy, sizeof copy);
+    memcpy(at, &copy, sizeof copy);
     return copy ? NT_OK : NT_OUT_OF_MEMORY;
 }
 
@@ -194,10 +204,22 @@ static nt_status refuse_real(const nt__settings *s, const char *name, double val
     return nt__fail(NT_INVALID, "%s is %g%s; %s", name, nt__plain_nan(value), origin(s, name, text), advice);
 }
 
+/* E-8, H-39: a manual step is one batch, whatever it does with it. */
+static nt_status check_accum(const nt__settings *s) {
+    char text[ORIGIN];
+    if (s->accum < 1) return refuse_whole(s, "accum", s->accum, "a step has at least 1 micro-batch: give 1 or more");
+    if (!s->manual || s->accum == 1) return NT_OK;
+    return nt__fail(NT_INVALID,
+                    "accum is %lld%s, and training is manual (the train_step hook), which makes a step of each batch: "
+                    "leave accum at 1, and let train_step split its batch if it must",
+                    (long long)s->accum, origin(s, "accum", text));
+}
+
 static nt_status check(const nt__settings *s) {
     if (s->seed < 0) return refuse_whole(s, "seed", s->seed, "give 0 or more");
     if (s->evaluate_only) return NT_OK;
-    if (s->accum < 1) return refuse_whole(s, "accum", s->accum, "a step has at least 1 micro-batch: give 1 or more");
+    nt_status status = check_accum(s);
+    if (status != NT_OK) return status;
     if (s->max_epochs < 0) return refuse_whole(s, "max_epochs", s->max_epochs, "give 0 or more");
     if (s->max_steps < 0) return refuse_whole(s, "max_steps", s->max_steps, "give 0 or more");
     if (!isfinite(s->gradient_clip_norm))
@@ -222,6 +244,12 @@ static nt_status find_batch(nt_run *run, nt_maybe_int option) {
     return nt__fail(NT_INVALID, "batch is %lld; a batch has at least 1 sample", (long long)run->settings.batch);
 }
 
+/* H-35: frozen when a run is made. */
+bool nt__is_manual(const nt_experiment *experiment, const void *fields) {
+    const nt_hooks *hooks = &experiment->hooks;
+    return hooks->train_step && (!hooks->manual_training || hooks->manual_training(fields));
+}
+
 /* ---- all of them ------------------------------------------------------------------------------------------------ */
 
 nt_status nt__settings_resolve(nt_run *run, const nt_run_options *options) {
@@ -230,6 +258,7 @@ nt_status nt__settings_resolve(nt_run *run, const nt_run_options *options) {
     *s = run->declared;
     if (status == NT_OK) status = take_options(run, options, s);
     s->from.rule = run->experiment->hooks.optimizer ? NT__FROM_HOOK : NT__FROM_DEFAULT;
+    s->manual = nt__is_manual(run->experiment, run->fields);
     s->no_data = options->no_data;
     s->no_log = options->no_log;
     s->evaluate_only = options->evaluate_only || options->no_data;

@@ -92,6 +92,27 @@ nt_tensor nt__tracing_loss(nt__tracing *t) {
     return loss;
 }
 
+/* What nothing else would find fault with. */
+static void check_scalar(nt__tracing *t, nt_tensor loss) {
+    const nt_experiment *experiment = t->run->experiment;
+    char text[NT__TYPE_TEXT];
+    if (!nt__tensor_made(loss) || (nt_rank(loss) == 0 && nt_dtype_is_float(nt_dtype_of(loss)))) return;
+    nt__trace_fail(
+        (nt_site){0}, experiment->file,
+        "train_step of %s returned %s; it returns the loss of the step, a floating scalar: nt_mean or nt_sum "
+        "makes one",
+        experiment->name, nt__type_text((nt__type){nt_dtype_of(loss), nt_shape_of(loss)}, text));
+}
+
+nt_tensor nt__tracing_train_step(nt__tracing *t, nt_optimizers *optimizers, nt_device_metrics *metrics) {
+    nt_run *run = t->run;
+    nt_tensor loss = run->experiment->hooks.train_step(run->view, run->model, &run->batch, optimizers, metrics);
+    check_returned(t, "train_step", loss);
+    nt__model_end(run->model);
+    check_scalar(t, loss);
+    return loss;
+}
+
 void nt__tracing_check_outputs(nt__tracing *t) {
     nt_run *run = t->run;
     run->outputs_type = (nt__type){nt_dtype_of(t->outputs), nt_shape_of(t->outputs)};

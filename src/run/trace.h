@@ -26,6 +26,9 @@ nt_tensor nt__tracing_input(nt__tracing *t, nt__role role, int index, const char
 /* Calls of the hooks; what they return is checked. forward fills t->outputs, loss t->loss. */
 void nt__tracing_forward(nt__tracing *t);
 nt_tensor nt__tracing_loss(nt__tracing *t);
+nt_tensor nt__tracing_train_step(nt__tracing *t, nt_optimizers *optimizers, nt_device_metrics *metrics);
+/* The same before there is a layout: the hook declares its parameters, and nt_step gives them some other value. */
+void nt__tracing_learn_train_step(nt__tracing *t);
 /* Notes the outputs' type and checks their axis 0: before the loss is traced, which would find fault with it in its own
  * words. */
 void nt__tracing_check_outputs(nt__tracing *t);
@@ -33,6 +36,29 @@ void nt__tracing_check_outputs(nt__tracing *t);
 void nt__tracing_check_same_outputs(nt__tracing *t);
 /* Claims of the hooks about batch fields, against the data. */
 nt_status nt__tracing_check_claims(nt__tracing *t);
+
+/* What the rule of a group works with in a trace: inputs of the program, then what updates made of them. */
+typedef struct nt__update {
+    nt_tensor states[NT__MAX_STATES], next[NT__MAX_STATES], inputs[NT__MAX_INPUTS], decayed, anchor;
+    nt_tensor places[NT__PLACE_TABLES];
+    nt__step step; /* it points at the arrays above, so an update stays where it is; g is still to be set */
+} nt__update;
+void nt__update_begin(nt__tracing *t, size_t g, nt__update *update);
+
+/* Results of a program that updates: parameters of the trained groups, then their states. */
+typedef struct nt__updated {
+    nt__result *results;
+    nt__port *ports;
+    size_t groups, states; /* trained groups in all, states that are there already */
+} nt__updated;
+/* Adds those of a group, the `place`-th that is trained; each takes the memory of its input. */
+void nt__update_add(nt__tracing *t, size_t g, size_t place, nt_tensor x, const nt_tensor *states,
+                    const nt_tensor *taken, nt__updated *out);
+/* Lists the layer states that this trace changed, and adds them to the results; each takes the memory of its input. */
+nt_status nt__carried_list(nt_run *run);
+void nt__carried_add(const nt_run *run, nt__result *results, nt__port *ports);
+/* Clips the norm of all of them together, where the run has a threshold. */
+void nt__clip_gradients(const nt_run *run, nt_tensor *gradients, size_t count);
 
 /* Prints the trace and makes a program of it. `extra` are parts beyond the GraphConst values and the arguments. */
 nt_status nt__tracing_finish(nt__tracing *t, const char *role, const nt__result *results, const nt__port *ports,

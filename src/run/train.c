@@ -19,7 +19,7 @@ typedef struct pending {
 typedef struct loop {
     nt_run *run;
     nt__stream *stream;
-    nt__buffer **gradient_results, **optimizer_results;
+    nt__buffer **loss_results, **optimizer_results; /* of the program that has the loss, and of the optimizer's */
     pending slots[2];
     int newest;
     int64_t seen;                /* micro-batches of the epoch that were launched */
@@ -51,7 +51,7 @@ static nt_status diverged(const loop *l, const pending *p, double loss) {
     if (field)
         return nt__fail(NT_DIVERGED, "%s, and Device field %s is %g: give it a finite value", place, field->name,
                         nt__plain_nan(nt__field_number(field, l->run->fields)));
-    if (p->step == 0)
+    if (p->step == 0 && !l->run->settings.manual)
         return nt__fail(NT_DIVERGED,
                         "%s, before any update: look at the data of that batch for nan and infinity, at the initial "
                         "values, and at what the loss divides by or takes the logarithm of",
@@ -128,9 +128,10 @@ static nt_status complete(loop *l, pending *p) {
     double loss = 0;
     nt__transfers_at(l->run, p->step + 1);
     nt_status status = read_scalar(l, &p->loss, &loss);
-    if (status == NT_OK && isfinite(loss)) status = account(l, p, &loss);
+    bool is_right = isfinite(loss) || !l->run->settings.check_divergence;
+    if (status == NT_OK && is_right) status = account(l, p, &loss);
     if (status != NT_OK) status = at_step(l, p, status);
-    if (status == NT_OK && !isfinite(loss)) status = diverged(l, p, loss);
+    if (status == NT_OK && !is_right) status = diverged(l, p, loss);
     if (status == NT_OK && p->closes) {
         status = nt__step_metrics_read(l->run, &l->metrics, p->metrics, p->staged);
         status = status == NT_OK ? tell_step(l, p, loss) : at_step(l, p, status);
@@ -141,9 +142,14 @@ static nt_status complete(loop *l, pending *p) {
     return status;
 }
 
-static nt_status run_optimizer(loop *l) {
-    nt_status status = nt__launch(l->run, l->run->programs.optimizer, NULL, NULL, false, l->optimizer_results);
-    if (status == NT_OK) l->run->step++;
+/* Of a micro-batch: the gradient program, and the optimizer's when it closes the step; or the one of a manual step. */
+static nt_status launch(loop *l, const pending *p, bool first) {
+    nt_run *run = l->run;
+    nt__program *program = run->settings.manual ? run->programs.manual_step : run->programs.gradient;
+    nt_status status = nt__launch(run, program, &run->routes.train, p->staged, first, l->loss_results);
+    if (status == NT_OK && p->closes && !run->settings.manual)
+        status = nt__launch(run, run->programs.optimizer, NULL, NULL, false, l->optimizer_results);
+    if (status == NT_OK && p->closes) run->step++;
     return status;
 }
 
@@ -155,18 +161,15 @@ static nt_status micro_batch(loop *l, nt__staged *staged) {
     now->staged = staged;
     now->step = run->step;
     now->closes = position == run->settings.accum - 1;
-    size_t before_metrics = nt__gradient_result_count(run);
-    l->gradient_results[0] = &now->loss;
-    if (run->weighted) l->gradient_results[before_metrics - 1] = &now->count;
+    size_t before_metrics = nt__loss_result_count(run);
+    l->loss_results[0] = &now->loss;
+    if (run->weighted) l->loss_results[before_metrics - 1] = &now->count;
     for (size_t i = 0; i < run->programs.train_metrics.result_count; i++)
-        l->gradient_results[before_metrics + i] = &now->metrics[i];
+        l->loss_results[before_metrics + i] = &now->metrics[i];
     nt__transfers_at(run, now->step + 1);
     nt__transfers_take(run, staged);
     nt_status status = position == 0 ? nt__schedules_apply(run) : NT_OK;
-    if (status == NT_OK)
-        status =
-            nt__launch(run, run->programs.gradient, &run->routes.train, staged, position == 0, l->gradient_results);
-    if (status == NT_OK && now->closes) status = run_optimizer(l);
+    if (status == NT_OK) status = launch(l, now, position == 0);
     if (status != NT_OK) return at_step(l, now, status);
     return complete(l, before);
 }
@@ -281,25 +284,25 @@ static nt_status bind_results(loop *l, nt__arena *arena) {
     nt_run *run = l->run;
     size_t groups = run->layout.group_count, states = run->state_count;
     size_t metrics = run->programs.train_metrics.result_count;
-    size_t results = nt__gradient_result_count(run) + metrics;
-    l->gradient_results = nt__arena_alloc(arena, results, sizeof *l->gradient_results);
+    size_t results = nt__loss_result_count(run) + metrics;
+    l->loss_results = nt__arena_alloc(arena, results, sizeof *l->loss_results);
     l->optimizer_results = nt__arena_alloc(arena, groups + states, sizeof *l->optimizer_results);
     for (int i = 0; i < 2; i++) {
         l->slots[i].metrics = nt__arena_alloc(arena, metrics + 1, sizeof *l->slots[i].metrics);
         if (!l->slots[i].metrics) return NT_OUT_OF_MEMORY;
     }
-    if (!l->gradient_results || !l->optimizer_results) return NT_OUT_OF_MEMORY;
+    if (!l->loss_results || !l->optimizer_results) return NT_OUT_OF_MEMORY;
     size_t trained = 0, carried = run->programs.carried_count;
-    nt__buffer **accumulators = l->gradient_results + 1 + carried;
-    for (size_t i = 0; i < carried; i++)
-        l->gradient_results[1 + i] = &run->device.layer_states[run->programs.carried[i]];
+    for (size_t i = 0; i < carried; i++) l->loss_results[1 + i] = &run->device.layer_states[run->programs.carried[i]];
+    nt__buffer **accumulators = l->loss_results + 1 + carried;
+    nt__buffer **updated = run->settings.manual ? accumulators : l->optimizer_results;
     for (size_t g = 0; g < groups; g++) {
         if (run->training[g].frozen) continue;
-        accumulators[trained] = &run->device.accumulators[g];
-        l->optimizer_results[trained++] = &run->device.parameters[g];
+        if (!run->settings.manual) accumulators[trained] = &run->device.accumulators[g];
+        updated[trained++] = &run->device.parameters[g];
     }
     if (run->weighted) accumulators[trained] = &run->device.count;
-    for (size_t s = 0; s < states; s++) l->optimizer_results[trained + s] = &run->device.states[s];
+    for (size_t s = 0; s < states; s++) updated[trained + s] = &run->device.states[s];
     return NT_OK;
 }
 

@@ -401,7 +401,7 @@ static const mistake mistakes[] = {
     {.title = "a name used twice",
      .changed = {.forward = "nt_dense(m, \"hidden\", x, 2)"},
      .message = "model.c:21 in forward: parameter: 'hidden.weight' was declared at model.c:20 already; give one of the "
-                "two another name or scope"},
+                "two another name or scope, or share the parameter with NT_REUSE"},
     {.title = "outputs without an axis of samples",
      .changed = {.forward = "nt_sum(x)"},
      .message = "model.c: forward returned f32[]; axis 0 of the outputs must be the 4 samples of the batch"},

@@ -297,6 +297,57 @@ static void a_save_that_fails_changes_nothing(void **state) {
     nt__free(err);
 }
 
+/* The parameters in a folder of runs: all differ from those in another one. */
+static void assert_all_moved(const char *from, const char *to, size_t count) {
+    nt__safetensors before, after;
+    assert_int_equal(nt__safetensors_read(scratch(from), &before), NT_OK);
+    assert_int_equal(nt__safetensors_read(scratch(to), &after), NT_OK);
+    assert_int_equal(before.count, count);
+    for (size_t i = 0; i < before.count; i++) {
+        const nt__named_array *now = nt__safetensors_find(&after, before.arrays[i].name);
+        size_t bytes;
+        assert_non_null(now);
+        assert_true(nt__type_bytes(now->type, &bytes));
+        if (memcmp(before.arrays[i].data, now->data, bytes) == 0) fail_msg("%s did not move", before.arrays[i].name);
+    }
+    nt__safetensors_free(&before);
+    nt__safetensors_free(&after);
+}
+
+/* Two networks, two losses, two optimizers, and a loss with a gradient in it; then images from noise. */
+static void the_adversarial_example_trains(void **state) {
+    (void)state;
+    char gan[SCRATCH_PATH], input[SCRATCH_PATH];
+    snprintf(gan, sizeof gan, "%s/../examples/gan.c", getenv("NT_TESTS"));
+    run("train", gan, "--hidden=32", "--r1", "--max-steps=1", "--run-dir", "one", "--quiet");
+    run("train", gan, "--hidden=32", "--r1", "--max-steps=4", "--run-dir", "four");
+    char *err = contents("err"), *log = contents("four/metrics.jsonl");
+    assert_non_null(strstr(err, "compiled manual_step of Gan"));
+    int steps = 0;
+    for (const char *at = log; (at = strstr(at, "\"context\":\"train\"")); at++) steps++;
+    assert_int_equal(steps, 4);
+    assert_true(isfinite(number_after(log, "{\"loss\":")));
+    assert_true(number_after(log, "\"penalty\":") > 0);
+    assert_true(number_after(log, "\"generator_loss\":") > 0);
+    assert_null(strstr(log, "null"));
+    assert_all_moved("one/parameters.safetensors", "four/parameters.safetensors", 12);
+    nt_array *noise = nt_array_new(NT_F32, nt_dims(3, 64)), *images;
+    assert_int_equal(nt_npy_write(scratch("noise.npy"), noise), NT_OK);
+    snprintf(input, sizeof input, "--input=noise=%s", scratch("noise.npy"));
+    run("predict", gan, "--hidden=32", "--weights=four/parameters.safetensors", input, "--out=images.npy");
+    images = nt_npy_read(scratch("images.npy"));
+    assert_non_null(images);
+    assert_true(nt_shape_equal(images->shape, nt_dims(3, 784)));
+    nt_array_free(noise);
+    nt_array_free(images);
+    run("help", gan);
+    char *out = contents("out");
+    assert_non_null(strstr(out, "--learning-rate       double   the hook"));
+    nt__free(out);
+    nt__free(err);
+    nt__free(log);
+}
+
 static int set_up(void **state) {
     snprintf(nitro, sizeof nitro, "%s/nitro", getenv("NITRO_BUILD"));
     snprintf(example, sizeof example, "%s/../examples/fashion.c", getenv("NT_TESTS"));
@@ -306,6 +357,7 @@ static int set_up(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_example_reaches_its_accuracy),
+        cmocka_unit_test(the_adversarial_example_trains),
         cmocka_unit_test(max_steps_and_run_dir),
         cmocka_unit_test(schedules_and_transfers),
         cmocka_unit_test(a_schedule_is_shown_before_a_run),

@@ -145,9 +145,49 @@ static void a_path_used_twice_shows_both_places(void **state) {
         second = __LINE__ + 1;
         nt_parameter(f->model, "w", nt_dims(2));
     }
-    assert_error(f, second,
-                 "parameter: 'head.w' was declared at %s:%d already; give one of the two another name or scope",
-                 __FILE__, first);
+    assert_error(
+        f, second,
+        "parameter: 'head.w' was declared at %s:%d already; give one of the two another name or scope, or share "
+        "the parameter with NT_REUSE",
+        __FILE__, first);
+}
+
+static void a_parameter_is_shared_where_that_is_said(void **state) {
+    fixture *f = *state;
+    for (int trace = 0; trace < 2; trace++) {
+        if (trace) trace_again(f);
+        nt_tensor first = nt_parameter(f->model, "w", nt_dims(2)), second = {0};
+        NT_REUSE(f->model) {
+            NT_REUSE(f->model) second = nt_parameter(f->model, "w", nt_dims(2));
+            nt_parameter(f->model, "w", nt_dims(2));
+            nt_parameter(f->model, "new", nt_dims(2));
+        }
+        assert_int_equal(first.id, second.id);
+        assert_paths(f, "w", "new");
+    }
+    int line = __LINE__ + 1;
+    nt_parameter(f->model, "w", nt_dims(2));
+    assert_error(
+        f, line,
+        "parameter: 'w' was declared at %s:%d already; give one of the two another name or scope, or share the "
+        "parameter with NT_REUSE",
+        __FILE__, line - 7);
+}
+
+static void a_shared_parameter_keeps_its_shape(void **state) {
+    fixture *f = *state;
+    int first = __LINE__ + 1;
+    nt_parameter(f->model, "w", nt_dims(2));
+    int second = __LINE__ + 1;
+    NT_REUSE(f->model) nt_parameter(f->model, "w", nt_dims(3));
+    assert_error(f, second, "parameter: 'w' is f32[3] here and f32[2] at %s:%d", __FILE__, first);
+}
+
+static void sharing_ends(void **state) {
+    fixture *f = *state;
+    assert_false(nt_reuse_leave(f->model));
+    assert_int_equal(nt__trace_status(f->graph), NT_INVALID);
+    assert_string_equal(nt_error_message(), "reuse: nt_reuse_leave without nt_reuse_enter; NT_REUSE does both");
 }
 
 static void another_shape_in_a_later_trace_shows_both_places(void **state) {
@@ -465,6 +505,9 @@ int main(void) {
         IN_A_TRACE(a_parameter_is_the_value_it_was_given),
         IN_A_TRACE(a_later_trace_may_leave_a_parameter_out),
         IN_A_TRACE(a_path_used_twice_shows_both_places),
+        IN_A_TRACE(a_parameter_is_shared_where_that_is_said),
+        IN_A_TRACE(a_shared_parameter_keeps_its_shape),
+        IN_A_TRACE(sharing_ends),
         IN_A_TRACE(another_shape_in_a_later_trace_shows_both_places),
         IN_A_TRACE(another_type_in_a_later_trace_is_refused),
         IN_A_TRACE(a_new_path_in_a_later_trace_is_refused),

@@ -282,7 +282,7 @@ static void a_name_draws_once(void **state) {
         }
         snprintf(wanted, sizeof wanted,
                  "random_key: 'block.drop' draws random numbers at %s:%d already, and these would be the same: give "
-                 "one of the two another name or scope",
+                 "one of the two another name or scope, or call the layer again inside NT_REUSE",
                  __FILE__, first);
         assert_error(&f, first + 1, __func__, wanted);
     }

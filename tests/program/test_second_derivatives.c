@@ -73,6 +73,11 @@ OPERATION(erf, nt_erf(x))
 OPERATION(erfc, nt_erfc(x))
 OPERATION(erf_inv, nt_erf_inv(x))
 OPERATION(logaddexp, nt_logaddexp(HEAD, TAIL))
+OPERATION(hypot, nt_hypot(HEAD, TAIL))
+OPERATION(copysign, nt_copysign(HEAD, nt_neg(TAIL)))
+OPERATION(lgamma, nt_lgamma(x))
+OPERATION(digamma, nt_digamma(x))
+OPERATION(polygamma, nt_polygamma(2, nt_add(x, 1)))
 OPERATION(where, nt_where(nt_greater(x, 0.5), nt_square(x), nt_exp(x)))
 OPERATION(convert, nt_convert(nt_convert(x, NT_F64), NT_F64))
 OPERATION(reshape, nt_reshape(x, 2, 6))
@@ -89,6 +94,8 @@ OPERATION(take_along, nt_take_along(x, PLACES, 1))
 OPERATION(scatter_set, nt_scatter_set(x, ROWS, nt_slice(nt_exp(x), nt_dims(1, 0), nt_dims(3, 4)), 0))
 OPERATION(scatter_add, nt_scatter_add(x, ROWS, nt_slice(nt_exp(x), nt_dims(1, 0), nt_dims(3, 4)), 0))
 OPERATION(scatter_max, nt_scatter_max(x, ROWS, nt_slice(nt_square(x), nt_dims(1, 0), nt_dims(3, 4)), 0))
+OPERATION(scatter_min, nt_scatter_min(x, ROWS, nt_slice(nt_square(x), nt_dims(1, 0), nt_dims(3, 4)), 0))
+OPERATION(scatter_mul, nt_scatter_mul(x, ROWS, nt_slice(nt_exp(x), nt_dims(1, 0), nt_dims(3, 4)), 0))
 OPERATION(dynamic_slice, nt_dynamic_slice(x, ROWS, nt_dims(2, 2)))
 OPERATION(dynamic_update, nt_dynamic_update(x, nt_exp(HEAD), ROWS))
 OPERATION(sort, nt_sort(x, 1, NT_DESCENDING))
@@ -103,6 +110,10 @@ OPERATION(deviation, nt_deviation(x, 0, 0))
 OPERATION(logsumexp, nt_logsumexp(x, 1))
 OPERATION(cumsum, nt_cumsum(x, 1, NT_FORWARD))
 OPERATION(cumprod, nt_cumprod(x, 0, NT_BACKWARD))
+OPERATION(cummax, nt_cummax(x, 1, NT_FORWARD))
+OPERATION(cummin, nt_cummin(x, 0, NT_BACKWARD))
+OPERATION(cumlogsumexp, nt_cumlogsumexp(x, 1, NT_FORWARD))
+OPERATION(softmax_0, nt_softmax(x, 0))
 OPERATION(log_softmax, nt_log_softmax(x))
 OPERATION(softmax, nt_softmax(x))
 OPERATION(matmul, nt_matmul(x, nt_transpose(x, 1, 0)))
@@ -217,6 +228,17 @@ static const struct row {
     ROW(max_pool_overlapping),
     ROW(max_pool_padded),
     ROW(max_pool_of_square),
+    ROW(hypot),
+    ROW(copysign),
+    ROW(lgamma),
+    ROW(digamma),
+    ROW(polygamma),
+    ROW(scatter_min),
+    ROW(scatter_mul),
+    ROW(cummax),
+    ROW(cummin),
+    ROW(cumlogsumexp),
+    ROW(softmax_0),
     ROW(avg_pool),
     ROW(cross_entropy),
 };

@@ -330,6 +330,22 @@ static nt_tensor leave_nothing(void) {
     nt_scope_leave(NULL);
     return nt_full(NT_F32, nt_dims(2), 1);
 }
+static nt_tensor reuse_of_nothing(void) {
+    NT_REUSE(NULL) return (nt_tensor){0};
+    return nt_full(NT_F32, nt_dims(2), 1);
+}
+static nt_tensor end_reuse_of_nothing(void) {
+    nt_reuse_leave(NULL);
+    return nt_full(NT_F32, nt_dims(2), 1);
+}
+static nt_tensor grads_of_nothing(void) {
+    nt_tensor x = nt_full(NT_F32, nt_dims(2), 1);
+    return nt_parameter_grads(NULL, nt_sum(x), "").content ? x : nt_full(NT_F32, nt_dims(2), 1);
+}
+static nt_tensor set_of_nothing(void) {
+    nt_named_tensors(NULL, NULL, 0);
+    return nt_full(NT_F32, nt_dims(2), 1);
+}
 static nt_tensor constant_of_nothing(void) {
     return nt_constant(NULL);
 }
@@ -355,6 +371,10 @@ static void traced_calls_name_what_is_null(void **state) {
         {set_nothing, "in set_nothing: state_set: m is NULL"},
         {scope_of_nothing, "in scope_of_nothing: scope: m is NULL"},
         {leave_nothing, "scope: m is NULL"},
+        {reuse_of_nothing, "in reuse_of_nothing: reuse: m is NULL"},
+        {end_reuse_of_nothing, "reuse: m is NULL"},
+        {grads_of_nothing, "in grads_of_nothing: parameter_grads: m is NULL"},
+        {set_of_nothing, "in set_of_nothing: named_tensors: names is NULL"},
         {constant_of_nothing, "in constant_of_nothing: constant: array is NULL: was it not read or made?"},
     };
     static nt_batch fields;

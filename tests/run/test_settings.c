@@ -14,14 +14,15 @@
 #include "run/plan.h"
 #include "run/run_internal.h"
 
-#define SOURCES(FIELD, DEVICE, GRAPH_CONST)                      \
-    FIELD(const char *, run_dir, "from-field", "a text")         \
-    FIELD(int, seed, 2, "a whole number")                        \
-    FIELD(long, max_epochs, 2, "a whole number of another type") \
-    FIELD(double, max_steps, 2, "a floating one")                \
-    FIELD(int, accum, 2, "")                                     \
-    FIELD(float, gradient_clip_norm, 2, "")                      \
-    FIELD(double, learning_rate, 2, "only a field: the rate has none")
+#define SOURCES(FIELD, DEVICE, GRAPH_CONST)                            \
+    FIELD(const char *, run_dir, "from-field", "a text")               \
+    FIELD(int, seed, 2, "a whole number")                              \
+    FIELD(long, max_epochs, 2, "a whole number of another type")       \
+    FIELD(double, max_steps, 2, "a floating one")                      \
+    FIELD(int, accum, 2, "")                                           \
+    FIELD(float, gradient_clip_norm, 2, "")                            \
+    FIELD(double, learning_rate, 2, "only a field: the rate has none") \
+    FIELD(bool, check_divergence, false, "")
 NT_EXPERIMENT(Sources, SOURCES)
 
 static nt_status build_data(const Sources *e, nt_data *data) {
@@ -57,6 +58,10 @@ static double hook_real(const void *e) {
     (void)e;
     return 3;
 }
+static bool hook_truth(const void *e) {
+    (void)e;
+    return false;
+}
 static const char *hook_text(const void *e) {
     return ((const Sources *)e)->seed == 2 ? "from-hook" : NULL;
 }
@@ -66,6 +71,7 @@ static nt_experiment with_hooks(void) {
     changed.hooks.run_dir = hook_text;
     changed.hooks.seed = changed.hooks.max_epochs = changed.hooks.max_steps = changed.hooks.accum = hook_whole;
     changed.hooks.gradient_clip_norm = changed.hooks.learning_rate = hook_real;
+    changed.hooks.check_divergence = hook_truth;
     return changed;
 }
 
@@ -97,6 +103,7 @@ static nt_run_options all_options(void) {
                             .accum = {true, 4},
                             .gradient_clip_norm = {true, 4},
                             .learning_rate = {true, 4},
+                            .check_divergence = {true, false},
                             .quiet = true};
 }
 
@@ -116,6 +123,7 @@ static void assert_found(const nt_experiment *experiment, const nt_run_options *
     assert_int_equal(s->accum, expected->accum);
     assert_true(s->gradient_clip_norm == expected->gradient_clip_norm);
     assert_true(s->learning_rate == expected->learning_rate);
+    assert_int_equal(s->check_divergence, expected->check_divergence);
     nt__sources from = s->from;
     from.rule = expected->from.rule;
     assert_memory_equal(&from, &expected->from, sizeof from);
@@ -123,7 +131,7 @@ static void assert_found(const nt_experiment *experiment, const nt_run_options *
 }
 
 static nt__settings all_from(nt__source from, const char *run_dir, int64_t number) {
-    nt__sources sources = {from, from, from, from, from, from, from, NT__FROM_DEFAULT};
+    nt__sources sources = {from, from, from, from, from, from, from, from, NT__FROM_DEFAULT};
     return (nt__settings){.from = sources,
                           .run_dir = run_dir,
                           .seed = number,
@@ -153,7 +161,8 @@ static void the_first_that_is_given_counts(void **state) {
                               .max_epochs = 1,
                               .max_steps = INT64_MAX,
                               .accum = 1,
-                              .learning_rate = 1e-3};
+                              .learning_rate = 1e-3,
+                              .check_divergence = true};
     assert_found(Plain_experiment(), &none, &expected);
     expected.from.seed = NT__FROM_HOOK;
     expected.seed = 3;
@@ -183,9 +192,10 @@ static void the_report_names_the_sources(void **state) {
     nt_run *run = plan_of(&hooked, &options);
     nt__text text = {0};
     nt__report_add(run, &text);
-    static const char *const lines[] = {"run_dir: from-hook [hook]\n", "seed: 5 [option]\n",
-                                        "max_epochs: 3 [hook]\n",      "accum: 3 [hook]\n",
-                                        "learning_rate: 3 [hook]\n",   "gradient clip: norm 3 [hook]\n"};
+    static const char *const lines[] = {"run_dir: from-hook [hook]\n",     "seed: 5 [option]\n",
+                                        "max_epochs: 3 [hook]\n",          "accum: 3 [hook]\n",
+                                        "learning_rate: 3 [hook]\n",       "gradient clip: norm 3 [hook]\n",
+                                        "check_divergence: false [hook]\n"};
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
         if (!strstr(text.data, lines[i])) fail_msg("no '%s' in\n%s", lines[i], text.data);
     nt__text_free(&text);

@@ -199,6 +199,15 @@ static void a_nan_stops_the_run(void **state) {
     assert_non_null(strstr(nt_error_message(), step));
     nt_run_free(run);
     assert_int_equal(nt__engine_counts_now().all_buffers.live_count, 0);
+    /* LP-62: told to go on, it does, and the epoch's loss is nan. */
+    memset(&h, 0, sizeof h);
+    nt_run_options options = quiet_options(&h);
+    options.check_divergence = (nt_maybe_bool){true, false};
+    run = make(&e, options);
+    assert_ok(nt_train(run));
+    assert_int_equal(h.epochs, 1);
+    assert_true(isnan(h.epoch_losses[0]));
+    nt_run_free(run);
 }
 
 static void a_stop_request_ends_at_the_next_step(void **state) {

@@ -1,0 +1,254 @@
+/* Manual mode: train_step traced as one program, and the updates that it asks for.
+ * Not here: gradients (nn/gradients.c), rules (optim), the loop (train.c).
+ */
+#include <string.h>
+
+#include "run/trace.h"
+
+/* A group that is trained: the parameters and states of now, and those that came in. */
+typedef struct group_now {
+    nt__update update;
+    nt_tensor taken[NT__MAX_STATES];
+    bool stepped;
+} group_now;
+
+struct nt_optimizers {
+    nt__tracing *t;
+    group_now **groups; /* one a group; frozen ones have none. NULL: the parameters are being learned */
+};
+
+/* ---- what the gradients are of ---------------------------------------------------------------------------------- */
+
+static const char what[] = "step";
+
+/* Index of the leaf of this path, `count` when there is none. */
+static size_t find_leaf(const nt__leaf *leaves, size_t count, const char *path) {
+    size_t i = 0;
+    while (i < count && strcmp(leaves[i].path, path) != 0) i++;
+    return i;
+}
+
+/* Whether member i is a gradient of a parameter; *leaf is which. */
+static bool match(const nt_run *run, const struct nt_tensors_content *gradients, size_t i, size_t *leaf, nt_site site) {
+    size_t count;
+    const nt__leaf *leaves = nt__model_leaves(run->model, &count);
+    char own[NT__TYPE_TEXT], given[NT__TYPE_TEXT];
+    nt__type type = {nt_dtype_of(gradients->tensors[i]), nt_shape_of(gradients->tensors[i])};
+    *leaf = find_leaf(leaves, count, gradients->names[i]);
+    if (*leaf == count) {
+        nt__trace_fail(site, what,
+                       "'%s' is no parameter; gradients are named by the paths of parameters, as nt_parameter_grads "
+                       "does",
+                       gradients->names[i]);
+        return false;
+    }
+    if (nt__type_equal(type, leaves[*leaf].type)) return true;
+    nt__trace_fail(site, what, "the gradient of '%s' is %s; it must be %s, as the parameter is", gradients->names[i],
+                   nt__type_text(type, given), nt__type_text(leaves[*leaf].type, own));
+    return false;
+}
+
+/* The gradients in the order of the leaves; those that are not there are zero bytes. NULL after keeping an error. */
+static nt_tensor *sort_by_leaf(const nt_run *run, const struct nt_tensors_content *gradients, nt_site site) {
+    size_t count, leaf;
+    nt__model_leaves(run->model, &count);
+    nt_tensor *sorted = nt__trace_alloc(site, what, count + 1, sizeof *sorted);
+    for (size_t i = 0; sorted && i < gradients->count; i++) {
+        if (!match(run, gradients, i, &leaf, site)) return NULL;
+        sorted[leaf] = gradients->tensors[i];
+    }
+    return sorted;
+}
+
+/* How many parameters of the group have a gradient; *missing is one that has none. */
+static size_t count_given(const nt__layout *layout, size_t g, const nt_tensor *gradients, const char **missing) {
+    size_t given = 0;
+    *missing = NULL;
+    for (size_t i = 0; i < layout->row_count; i++) {
+        if (layout->rows[i].group != (int)g) continue;
+        if (gradients[i].trace)
+            given++;
+        else
+            *missing = layout->rows[i].path;
+    }
+    return given;
+}
+
+/* ---- updates ---------------------------------------------------------------------------------------------------- */
+
+/* In the first trace only new values matter, not which. */
+static void step_while_learning(nt_run *run, const nt_tensor *gradients) {
+    size_t count;
+    nt__model_leaves(run->model, &count);
+    for (size_t i = 0; i < count; i++)
+        if (gradients[i].trace)
+            nt__model_set_value(run->model, i, nt_sub(nt__model_value(run->model, i), gradients[i]));
+}
+
+/* The new values are constants of what follows: a loss behind an update is not differentiated through it. */
+static void apply(nt_optimizers *optimizers, size_t g, nt_tensor gradient) {
+    nt_run *run = optimizers->t->run;
+    group_now *now = optimizers->groups[g];
+    nt__step *step = &now->update.step;
+    step->g = gradient;
+    step->x = nt_stop_gradient(nt__rule_apply(&run->training[g].rule, step));
+    memcpy(now->update.states, now->update.next, sizeof now->update.states);
+    now->stepped = true;
+    for (size_t i = 0; i < run->layout.row_count; i++)
+        if (run->layout.rows[i].group == (int)g)
+            nt__model_set_value(run->model, i, nt__layout_leaf(&run->layout.rows[i], step->x));
+}
+
+/* The groups that are updated, with their flat gradients; false after keeping an error. */
+static bool gather(nt_optimizers *optimizers, const nt_tensor *gradients, size_t *groups, nt_tensor *flat,
+                   size_t *count, nt_site site) {
+    const nt__layout *layout = &optimizers->t->run->layout;
+    const char *missing;
+    *count = 0;
+    for (size_t g = 0; g < layout->group_count; g++) {
+        if (!count_given(layout, g, gradients, &missing) || !optimizers->groups[g]) continue;
+        if (missing) {
+            nt__trace_fail(site, what,
+                           "group '%s' is updated as a whole, and parameter '%s' of it has no gradient here: the "
+                           "param_group hook gives sub-trees that are trained apart groups of their own",
+                           layout->groups[g].name, missing);
+            return false;
+        }
+        flat[*count] = nt__layout_gather(layout, (int)g, gradients);
+        groups[(*count)++] = g;
+    }
+    return true;
+}
+
+static void step_groups(nt_optimizers *optimizers, const nt_tensor *gradients, nt_site site) {
+    const nt_run *run = optimizers->t->run;
+    size_t count, *groups = nt__trace_alloc(site, what, run->layout.group_count, sizeof *groups);
+    nt_tensor *flat = nt__trace_alloc(site, what, run->layout.group_count, sizeof *flat);
+    if (!groups || !flat || !gather(optimizers, gradients, groups, flat, &count, site)) return;
+    nt__clip_gradients(run, flat, count);
+    for (size_t i = 0; i < count; i++)
+        apply(optimizers, groups[i], nt__gradients_of(&run->layout.groups[groups[i]], flat[i]));
+}
+
+void nt_step_at(nt_optimizers *optimizers, nt_tensors gradients, nt_site site) {
+    if (!nt__trace_given(optimizers, site, what, "optimizers")) return;
+    if (!gradients.content) {
+        nt__trace_fail(site, what,
+                       "the gradients were never set: they are zero bytes, not what nt_parameter_grads made");
+        return;
+    }
+    nt_run *run = optimizers->t->run;
+    nt_tensor *sorted = sort_by_leaf(run, gradients.content, site);
+    if (!sorted) return;
+    if (optimizers->groups)
+        step_groups(optimizers, sorted, site);
+    else
+        step_while_learning(run, sorted);
+}
+
+void nt__tracing_learn_train_step(nt__tracing *t) {
+    nt_optimizers optimizers = {.t = t};
+    nt_device_metrics reported = {0};
+    nt__model_restart(t->run->model);
+    nt__tracing_train_step(t, &optimizers, &reported);
+    nt__device_metrics_free(&reported);
+}
+
+/* ---- the program ------------------------------------------------------------------------------------------------ */
+
+static nt_status begin_groups(nt__tracing *t, nt_optimizers *optimizers) {
+    const nt_run *run = t->run;
+    size_t groups = run->layout.group_count;
+    optimizers->groups = nt__arena_alloc(&t->arena, groups, sizeof *optimizers->groups);
+    for (size_t g = 0; optimizers->groups && g < groups; g++) {
+        if (run->training[g].frozen) continue;
+        group_now *now = optimizers->groups[g] = nt__arena_alloc(&t->arena, 1, sizeof *now);
+        if (!now) return NT_OUT_OF_MEMORY;
+        nt__update_begin(t, g, &now->update);
+        memcpy(now->taken, now->update.states, sizeof now->taken);
+    }
+    return optimizers->groups ? NT_OK : NT_OUT_OF_MEMORY;
+}
+
+/* The loss, what the model carries, the parameters, the states, the metrics: nt__loss_result_count has all but the
+ * last.
+ */
+static nt_status finish(nt__tracing *t, nt_tensor loss, const nt_optimizers *optimizers) {
+    nt_run *run = t->run;
+    const nt__traced_metrics *metrics = &run->programs.train_metrics;
+    size_t before = nt__loss_result_count(run), count = before + metrics->result_count, place = 0;
+    nt__result *results = nt__arena_alloc(&t->arena, count, sizeof *results);
+    nt__port *ports = nt__arena_alloc(&t->arena, count, sizeof *ports);
+    const char *threshold = nt__arena_sprintf(&t->arena, "%g", run->settings.gradient_clip_norm);
+    if (!results || !ports || !threshold) return NT_OUT_OF_MEMORY;
+    results[0] = (nt__result){.name = "loss", .value = loss};
+    ports[0] = (nt__port){.name = "loss", .purpose = NT__OUTPUT};
+    size_t carried = run->programs.carried_count;
+    nt__carried_add(run, results + 1, ports + 1);
+    nt__updated out = {.results = results + 1 + carried,
+                       .ports = ports + 1 + carried,
+                       .groups = before - 1 - carried - run->state_count};
+    for (size_t g = 0; g < run->layout.group_count; g++) {
+        const group_now *now = optimizers->groups[g];
+        if (now) nt__update_add(t, g, place++, now->update.step.x, now->update.states, now->taken, &out);
+    }
+    for (size_t i = 0; i < metrics->result_count; i++) {
+        results[before + i] = metrics->results[i];
+        ports[before + i] = (nt__port){.name = metrics->results[i].name, .purpose = NT__OUTPUT};
+    }
+    nt__text rule = {0};
+    nt__rules_print(run, true, &rule);
+    nt__part parts[] = {{"gradient_clip_norm", threshold}, {"rule", rule.data}};
+    nt_status status =
+        rule.failed ? NT_OUT_OF_MEMORY
+                    : nt__tracing_finish(t, "manual_step", results, ports, count, parts, 2, &run->programs.manual_step);
+    nt__text_free(&rule);
+    return status;
+}
+
+/* A group that is given to no nt_step is most often one that was forgotten; nt_frozen says that it is meant. */
+static nt_status check_stepped(const nt_run *run, const nt_optimizers *optimizers) {
+    for (size_t g = 0; g < run->layout.group_count; g++) {
+        const group_now *now = optimizers->groups[g];
+        if (!now || now->stepped) continue;
+        return nt__fail(
+            NT_INVALID,
+            "%s: train_step of %s gives no gradients of group '%s' to nt_step, so it would never be trained: "
+            "step it, or let the optimizer hook freeze it with nt_frozen()",
+            run->experiment->file, run->experiment->name, run->layout.groups[g].name);
+    }
+    return NT_OK;
+}
+
+static void tell_unreached(const nt_run *run) {
+    for (size_t i = 0; i < run->layout.row_count && !run->settings.quiet; i++)
+        if (!nt__model_reached(run->model, i) && !run->training[run->layout.rows[i].group].frozen)
+            nt__notice("%s: no loss of train_step depends on parameter '%s'; its gradient is zero",
+                       run->experiment->name, run->layout.rows[i].path);
+}
+
+static nt_status make_step(nt__tracing *t) {
+    nt_run *run = t->run;
+    nt_optimizers optimizers = {.t = t};
+    nt_device_metrics reported = {0};
+    nt_status status = begin_groups(t, &optimizers);
+    if (status != NT_OK) return status;
+    nt_tensor loss = nt__tracing_train_step(t, &optimizers, &reported);
+    status = nt__trace_status(t->graph);
+    if (status == NT_OK) status = check_stepped(run, &optimizers);
+    if (status == NT_OK) status = nt__carried_list(run);
+    if (status == NT_OK) status = nt__traced_metrics_keep(run, &reported, &run->programs.train_metrics);
+    if (status == NT_OK) status = finish(t, loss, &optimizers);
+    if (status == NT_OK) tell_unreached(run);
+    nt__device_metrics_free(&reported);
+    return status;
+}
+
+nt_status nt__trace_manual_step(nt_run *run) {
+    nt__tracing t;
+    nt_status status = nt__tracing_begin(&t, run, true);
+    if (status != NT_OK) return status;
+    status = make_step(&t);
+    nt__tracing_end(&t);
+    return status;
+}
