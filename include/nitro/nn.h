@@ -84,7 +84,7 @@ typedef struct nt_state_options {
 nt_tensor nt_state_at(nt_model *m, const char *name, nt_shape shape, nt_state_options options, nt_site site);
 /* What a state of this scope, declared before, is from the next micro-batch on: a tensor of its type. Once in a trace;
  * inside NT_REUSE again, and there nt_state gives what it was set to last. A state changes accum times in a step. In
- * evaluation and prediction nothing changes. */
+ * evaluation and prediction nothing changes. Not in the body of a loop or a branch (nitro/control.h). */
 #define nt_state_set(m, name, value) nt_state_set_at(m, name, value, NT_SITE)
 void nt_state_set_at(nt_model *m, const char *name, nt_tensor value, nt_site site);
 

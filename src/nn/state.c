@@ -34,7 +34,12 @@ static void set(const nt_model *m, nt_tensor value, nt_site site) {
     nt__type wanted = {nt_dtype_of(use->value), nt_shape_of(use->value)},
              got = {nt_dtype_of(value), nt_shape_of(value)};
     char first[NT__TYPE_TEXT], second[NT__TYPE_TEXT];
-    if (use->next.trace && !m->reuses)
+    if (!nt__trace_runs_once())
+        nt__trace_fail(site, "state_set",
+                       "'%s' is set in the body of a loop or a branch, which may run any number of times: return its "
+                       "value from the body and set it outside",
+                       m->path);
+    else if (use->next.trace && !m->reuses)
         nt__trace_fail(site, "state_set", "'%s' was set at %s:%d already", m->path, use->set_at.file, use->set_at.line);
     else if (!nt__type_equal(wanted, got))
         nt__trace_fail(site, "state_set", "'%s' is %s and cannot become %s", m->path, nt__type_text(wanted, first),
@@ -59,6 +64,6 @@ const nt__leaf *nt__model_states(const nt_model *model, size_t *count) {
 bool nt__model_update(const nt_model *model, size_t index, nt_tensor *value, nt_tensor *next) {
     const nt__use *use = &model->states.uses[index];
     *value = use->value;
-    *next = use->next;
+    *next = nt__trace_hand_out(use->next);
     return model->training && use->next.trace;
 }

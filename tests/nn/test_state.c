@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "nitro/control.h"
 #include "nn/nn.h"
 
 enum { PARAMETER_ROLE = 1, STATE_ROLE, SEED_ROLE };
@@ -190,6 +191,58 @@ static void a_state_is_set_once(void **state) {
     assert_error(f, __LINE__ - 2, __func__, wanted);
 }
 
+/* ---- bodies of control flow ------------------------------------------------------------------------------------- */
+
+static int set_line;
+
+static nt_values running_mean(nt_values x, void *context) {
+    nt_model *m = context;
+    nt_tensor mean = nt_state(m, "mean", nt_dims(3));
+    set_line = __LINE__ + 1;
+    nt_state_set(m, "mean", nt_add(nt_mul(mean, 0.5), nt_mean(nt_exp(x.at[0]), 0)));
+    return (nt_values){{nt_sub(x.at[0], mean)}};
+}
+
+static nt_values around_mean(nt_values x, void *context) {
+    return nt_checkpoint(running_mean, context, x.at[0]);
+}
+
+static nt_loop mean_in_a_loop(nt_loop now, void *context) {
+    return (nt_loop){.carry = {running_mean((nt_values){{now.carry[0]}}, context).at[0]}};
+}
+
+/* What a checkpoint sets is set once, by the forward pass and not by what the gradient computes again. */
+static void a_checkpoint_may_set_a_state(void **state) {
+    fixture *f = *state;
+    nt_tensor x = nt__input(9, 0, "x", (nt__type){NT_F32, nt_dims(2, 3)}), value, next, gradient;
+    nt_tensor y = nt_checkpoint(around_mean, f->model, x).at[0];
+    nt__gradient(nt_sum(nt_square(y)), &x, 1, &gradient, NULL);
+    assert_true(nt__model_update(f->model, 0, &value, &next));
+    assert_true(nt_shape_equal(nt_shape_of(next), nt_dims(3)));
+    nt__result results[] = {{"gradient", gradient, {0}}, {"mean", next, value}};
+    nt__printed printed;
+    if (nt__print("state", results, 2, &printed) != NT_OK) fail_msg("%s", nt_error_message());
+    const char *exponential = strstr(printed.text.data, "stablehlo.exponential");
+    assert_non_null(exponential);
+    assert_null(strstr(exponential + 1, "stablehlo.exponential"));
+    nt__printed_free(&printed);
+}
+
+static void a_loop_and_a_branch_set_no_state(void **state) {
+    fixture *f = *state;
+    for (int loop = 0; loop < 2; loop++) {
+        nt_tensor x = nt__input(9, 0, "x", (nt__type){NT_F32, nt_dims(2, 3)});
+        if (loop)
+            nt_scan(mean_in_a_loop, f->model, .carry = {x}, .length = 2);
+        else
+            nt_cond(nt_less(nt_sum(x), 0), running_mean, running_mean, f->model, x);
+        assert_error(f, set_line, "running_mean",
+                     "state_set: 'mean' is set in the body of a loop or a branch, which may run any number of times: "
+                     "return its value from the body and set it outside");
+        trace_again(f, true);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(the_first_trace_keeps_what_was_declared, begin, end),
@@ -204,6 +257,8 @@ int main(void) {
         cmocka_unit_test_setup_teardown(what_is_not_declared_cannot_be_set, begin, end),
         cmocka_unit_test_setup_teardown(a_state_keeps_its_type, begin, end),
         cmocka_unit_test_setup_teardown(a_state_is_set_once, begin, end),
+        cmocka_unit_test_setup_teardown(a_checkpoint_may_set_a_state, begin, end),
+        cmocka_unit_test_setup_teardown(a_loop_and_a_branch_set_no_state, begin, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
