@@ -377,8 +377,9 @@ nt_tensor nt_top_k_at(nt_tensor x, int64_t k, nt_tensor *indices, nt_site site);
 /* Over `axes`: nt_sum(x, -1), nt_sum(x, 0, 1); none given means all: nt_sum(x). The axes are dropped; NT_KEEP among
  * them keeps them with size 1: nt_sum(x, -1, NT_KEEP). */
 #define NT_KEEP (INT64_MIN + 1)
-/* Sum and product: floating and integer; 0 and 1 of no elements. Gradient: c stretched; prod: c times the product of
- * the others, at zeros too. Mean: floating, nan of no elements. Gradient: c / number. */
+/* Sum and product: floating and integer; 0 and 1 of no elements. Sums and means of bf16 and f16 are formed in f32.
+ * Gradient: c stretched; prod: c times the product of the others, at zeros too. Mean: floating, nan of no elements.
+ * Gradient: c / number. */
 #define nt_sum(x, ...) nt_sum_at(x, NT_AXES_(__VA_ARGS__), NT_SITE)
 #define nt_prod(x, ...) nt_prod_at(x, NT_AXES_(__VA_ARGS__), NT_SITE)
 #define nt_mean(x, ...) nt_mean_at(x, NT_AXES_(__VA_ARGS__), NT_SITE)

@@ -104,6 +104,7 @@ typedef struct nt__backward {
     ROW(dynamic_slice, "dynamic_slice", given, dynamic_slice, lists, "slice_sizes")         \
     ROW(dynamic_update, "dynamic_update_slice", same, dynamic_update, nothing, "")          \
     ROW(sort, "sort", sort, sort, sort, "")                                                 \
+    ROW(top_k, "chlo.top_k", given, zero, top_k, "")                                        \
     ROW(stop_gradient, NULL, same, zero, nothing, "")                                       \
     ROW(sum, "reduce", reduce, sum, reduce, "dimensions")                                   \
     ROW(reduce_max, "reduce", reduce, reduce_extreme, reduce, "dimensions")                 \
@@ -162,10 +163,9 @@ typedef struct nt__attributes {
                     sort: nt_order. region_parameter: nt__parameter_kind */
     const void *elements; /* constant: row-major; the node has a copy */
     bool splat;           /* constant: one element fills the shape */
-    int result,
-        results;      /* sort: which result of its line the node is, and of how many; their types are the operands' */
-    const char *name; /* input */
-    int role, index;  /* input. region_parameter, result: which one (region.h) */
+    int result, results; /* sort, top_k: which result of its line the node is, and of how many: elements, i32 indices */
+    const char *name;    /* input */
+    int role, index;     /* input. region_parameter, result: which one (region.h) */
     const nt__window *window; /* conv, window_sum, window_max, cumulative, window_pick; lives as long as the trace */
     bool alone;               /* a node of its own, also where there is an equal one */
 } nt__attributes;

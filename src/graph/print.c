@@ -420,7 +420,7 @@ static void print_types(const nt__node *node, nt__text *text) {
     }
     for (int i = 0; i < node->attributes.results; i++) {
         nt__text_put(text, i ? ", " : "(", i ? 2 : 1);
-        nt__type_print(node->operands[i]->type, text);
+        nt__type_print((nt__type){i ? NT_I32 : node->operands[0]->type.dtype, node->type.shape}, text);
     }
     nt__text_put(text, ")", 1);
 }

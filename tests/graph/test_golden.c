@@ -725,6 +725,24 @@ static const golden_row pool[] = {
     {"global_avg_pool2d", build_global_avg_pool},
 };
 
+/* ---- derivatives ------------------------------------------------------------------------------------------------ */
+
+static nt_tensor build_stop_gradient(const golden_case *c) {
+    return nt_mul(X, nt_stop_gradient(X));
+}
+
+/* The squared norm of a gradient, which is differentiated again. */
+static nt_tensor build_gradient_penalty(const golden_case *c) {
+    nt_tensor x = IN("x"), gradient;
+    nt__gradient(nt_sum(nt_tanh(nt_matmul(x, IN("w")))), &x, 1, &gradient, NULL);
+    return nt_sum(nt_square(gradient));
+}
+
+static const golden_row derivatives[] = {
+    {"stop_gradient", build_stop_gradient},
+    {"grad_of_grad_norm", build_gradient_penalty},
+};
+
 /* ---- losses: compositions of the operations --------------------------------------------------------------------- */
 
 static nt_tensor reduced(const golden_case *c, nt_tensor each) {
@@ -838,6 +856,7 @@ FILE_TEST(indexing, "ops/index.json", "index/take_out_of_range_fill", "index/dyn
           "index/dynamic_update_clamped_low")
 FILE_TEST(conv, "ops/conv.json", NULL)
 FILE_TEST(pool, "ops/pool.json", NULL)
+FILE_TEST(derivatives, "ops/recurrent.json", NULL)
 FILE_TEST(losses, "losses.json", NULL)
 
 int main(void) {
@@ -858,6 +877,8 @@ int main(void) {
         cmocka_unit_test(conv_f64),
         cmocka_unit_test(pool_f32),
         cmocka_unit_test(pool_f64),
+        cmocka_unit_test(derivatives_f32),
+        cmocka_unit_test(derivatives_f64),
         cmocka_unit_test(losses_f32),
         cmocka_unit_test(losses_f64),
     };

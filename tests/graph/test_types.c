@@ -247,6 +247,38 @@ static void nan_is_not_lost(void **state) {
     for (size_t i = 0; i < 8; i++) nt_array_free(arrays[i]);
 }
 
+/* ---- ends of the number line ------------------------------------------------------------------------------------ */
+
+/* Operations of several lines, where one of the lines alone would overflow or lose a nan or a sign. */
+static void extremes_come_out_right(void **state) {
+    (void)state;
+    const nt_dtype floating[] = {NT_F32, NT_F64, NT_BF16, NT_F16};
+    const double inf = HUGE_VAL, nan = not_a_number;
+    nt_array *arrays[8];
+    nt__graph *graph = nt__trace_begin();
+    for (int i = 0; i < 4; i++) {
+        arrays[2 * i] = array_of(floating[i], (double[]){-0.0, 0, -inf, nan, 3, -nan}, 6);
+        arrays[2 * i + 1] = array_of(floating[i], (double[]){24576, -inf, 0, 4, -24576, nan}, 6);
+        nt_tensor a = traced_input(2 * i, (nt__type){floating[i], nt_dims(6)});
+        nt_tensor b = traced_input(2 * i + 1, (nt__type){floating[i], nt_dims(6)}), indices;
+        EXPECT(nt_top_k(a, 6, &indices), nan, nan, 3, 0, 0, -inf);
+        EXPECT(indices, 3, 5, 4, 0, 1, 2);
+        EXPECT(nt_sort(a, 0, NT_DESCENDING), nan, nan, 3, 0, 0, -inf);
+        EXPECT(nt_cummax(a, 0, NT_FORWARD), 0, 0, 0, nan, nan, nan);
+        EXPECT(nt_cummin(b, 0, NT_BACKWARD), nan, nan, nan, nan, nan, nan);
+        EXPECT(nt_cummin(b, 0, NT_FORWARD), 24576, -inf, -inf, -inf, -inf, nan);
+        EXPECT(nt_cumlogsumexp(nt_slice(a, nt_dims(2), nt_dims(4)), 0, NT_FORWARD), -inf, nan);
+        EXPECT(nt_cumlogsumexp(nt_full(floating[i], nt_dims(3), -inf), 0, NT_FORWARD), -inf, -inf, -inf);
+        EXPECT(nt_hypot(nt_slice(a, nt_dims(0), nt_dims(3)), 0), 0, 0, inf);
+        EXPECT(nt_hypot(nt_mul(b, 0.75), b), 30720, inf, 0, 5, 30720, nan);
+        EXPECT(nt_copysign(2, a), -2, 2, -2, 2, 2, -2);
+        EXPECT(nt_round_half_away(nt_full(floating[i], nt_dims(1), -2.5)), -3);
+    }
+    check(arrays);
+    nt__trace_end(graph);
+    for (size_t i = 0; i < 8; i++) nt_array_free(arrays[i]);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_type_computes),
@@ -254,6 +286,7 @@ int main(void) {
         cmocka_unit_test(constants_arrive_bit_for_bit),
         cmocka_unit_test(labels_do_not_wrap),
         cmocka_unit_test(nan_is_not_lost),
+        cmocka_unit_test(extremes_come_out_right),
     };
     return cmocka_run_group_tests(tests, NULL, traced_close_engine);
 }
