@@ -1,4 +1,5 @@
-/* Models: parameters declared where they are used, by name, inside scopes; layers and losses made of them.
+/* Models: parameters and layer state declared where they are used, by name, inside scopes; names that draw random
+ * numbers. Layers and losses are in nitro/layers.h and nitro/losses.h.
  */
 #ifndef NITRO_NN_H
 #define NITRO_NN_H
@@ -99,49 +100,5 @@ void nt_state_set_at(nt_model *m, const char *name, nt_tensor value, nt_site sit
  * (nitro/control.h) each iteration has a key of its own. */
 #define nt_random_key(m, name) nt_random_key_at(m, name, NT_SITE)
 nt_tensor nt_random_key_at(nt_model *m, const char *name, nt_site site);
-
-/* ---- layers ----------------------------------------------------------------------------------------------------- */
-
-typedef struct nt_dense_options {
-    bool no_bias;
-    nt_init weight_init; /* nt_glorot_uniform() */
-    nt_init bias_init;   /* zeros */
-} nt_dense_options;
-/* x W + b: [..., n] to [..., units]. Parameters NAME.weight [n, units] and NAME.bias [units], of x's type. */
-#define nt_dense(m, name, x, units, ...) nt_dense_at(m, name, x, units, (nt_dense_options){__VA_ARGS__}, NT_SITE)
-nt_tensor nt_dense_at(nt_model *m, const char *name, nt_tensor x, int64_t units, nt_dense_options options,
-                      nt_site site);
-
-/* In training each element of x is 0 with probability `rate` and divided by 1 - rate otherwise, so that its mean stays
- * (Srivastava et al. 2014). In evaluation and prediction it is x. The rate is a C number in [0, 1), or a DEVICE field:
- * one below 0 counts as 0, from 1 on all elements are 0. The name is that of a random operation (nt_random_key). */
-#define nt_dropout(m, name, x, rate) nt_dropout_at(m, name, x, NT_TENSOR(rate), NT_SITE)
-nt_tensor nt_dropout_at(nt_model *m, const char *name, nt_tensor x, nt_tensor rate, nt_site site);
-
-/* ---- losses ----------------------------------------------------------------------------------------------------- */
-
-typedef enum nt_reduction { NT_MEAN, NT_SUM, NT_NONE } nt_reduction;
-
-typedef struct nt_cross_entropy_options {
-    /* Fraction s in [0, 1) spread evenly over all classes, for finite logits: a Device field or NT_TENSOR(0.1). None
-     * when not given. */
-    nt_tensor label_smoothing;
-    nt_reduction reduction; /* over all samples; mean */
-} nt_cross_entropy_options;
-/* -log softmax(logits)[label]: logits [..., classes], integer labels [...]. With smoothing s the target is (1 - s) at
- * the label plus s / classes everywhere (Szegedy et al. 2016). Labels outside 0..classes-1 are found on the host before
- * a batch is used. */
-#define nt_cross_entropy(logits, labels, ...) \
-    nt_cross_entropy_at(logits, labels, (nt_cross_entropy_options){__VA_ARGS__}, NT_SITE)
-nt_tensor nt_cross_entropy_at(nt_tensor logits, nt_tensor labels, nt_cross_entropy_options options, nt_site site);
-
-/* For a loss whose samples count differently, as tokens that are not padding: `return nt_weighted_loss(sum, count);`.
- * `sum` is a floating scalar, `count` a scalar of any numeric type or a C number, at least 0. The value is sum / count,
- * 0 where the count is 0. What training makes of it: the sums of a step's micro-batches are divided by their counts
- * together, so with any accum a step is that of all its samples in one batch, which a mean of means is not; the loss of
- * a step, that of an epoch and val_loss are such quotients too. It must be what the loss hook returns: terms are added
- * to the sum. The count is not differentiated. */
-#define nt_weighted_loss(sum, count) nt_weighted_loss_at(sum, NT_TENSOR(count), NT_SITE)
-nt_tensor nt_weighted_loss_at(nt_tensor sum, nt_tensor count, nt_site site);
 
 #endif

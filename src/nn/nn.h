@@ -6,8 +6,9 @@
 
 #include "base/random.h"
 #include "graph/graph.h"
+#include "nitro/layers.h"
+#include "nitro/losses.h"
 #include "nitro/metrics.h"
-#include "nitro/nn.h"
 
 /* ---- models ----------------------------------------------------------------------------------------------------- */
 

@@ -12,6 +12,7 @@
 
 #include "graph/graph.h"
 #include "nitro/check.h"
+#include "nitro/losses.h"
 #include "nitro/nn.h"
 #include "xla/xla.h"
 

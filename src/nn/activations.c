@@ -1,0 +1,100 @@
+/* Activations, of operations. Branches are chosen with nt_where on arguments that are safe on both sides: a product
+ * with a derivative that is infinite there would be nan. */
+#include "nitro/activations.h"
+
+#include <math.h>
+
+#include "nn/nn.h"
+
+static nt_tensor number(double value) {
+    return nt_tensor_number(value);
+}
+
+/* ---- of the family of relu -------------------------------------------------------------------------------------- */
+
+nt_tensor nt_relu6_at(nt_tensor x, nt_site site) {
+    return nt_where_at(nt_greater_equal_at(x, number(6), site), number(6), nt_relu_at(x, site), site);
+}
+
+nt_tensor nt_leaky_relu_at(nt_tensor x, double slope, nt_site site) {
+    return nt_where_at(nt_greater_at(x, number(0), site), x, nt_mul_at(x, number(slope), site), site);
+}
+
+nt_tensor nt_celu_at(nt_tensor x, double alpha, nt_site site) {
+    nt_tensor positive = nt_greater_at(x, number(0), site), below = nt_where_at(positive, number(0), x, site);
+    nt_tensor curve = nt_expm1_at(nt_div_at(below, number(alpha), site), site);
+    return nt_where_at(positive, x, nt_mul_at(curve, number(alpha), site), site);
+}
+
+nt_tensor nt_elu_at(nt_tensor x, double alpha, nt_site site) {
+    nt_tensor positive = nt_greater_at(x, number(0), site), below = nt_where_at(positive, number(0), x, site);
+    return nt_where_at(positive, x, nt_mul_at(nt_expm1_at(below, site), number(alpha), site), site);
+}
+
+nt_tensor nt_selu_at(nt_tensor x, nt_site site) {
+    const double scale = 1.0507009873554805, alpha = 1.6732632423543772;
+    return nt_mul_at(nt_elu_at(x, alpha, site), number(scale), site);
+}
+
+nt_tensor nt_hard_tanh_at(nt_tensor x, nt_site site) {
+    nt_tensor low = nt_where_at(nt_less_equal_at(x, number(-1), site), number(-1), x, site);
+    return nt_where_at(nt_greater_equal_at(x, number(1), site), number(1), low, site);
+}
+
+nt_tensor nt_hard_sigmoid_at(nt_tensor x, nt_site site) {
+    return nt_div_at(nt_relu6_at(nt_add_at(x, number(3), site), site), number(6), site);
+}
+
+nt_tensor nt_hard_swish_at(nt_tensor x, nt_site site) {
+    return nt_mul_at(x, nt_hard_sigmoid_at(x, site), site);
+}
+
+/* ---- smooth ones ------------------------------------------------------------------------------------------------ */
+
+/* By erfc, which keeps its digits far below 0 where 1 + erf has none left. */
+nt_tensor nt_gelu_at(nt_tensor x, nt_site site) {
+    nt_tensor twice = nt_erfc_at(nt_mul_at(x, number(-M_SQRT1_2), site), site);
+    return nt_mul_at(nt_mul_at(x, number(0.5), site), twice, site);
+}
+
+nt_tensor nt_gelu_tanh_at(nt_tensor x, nt_site site) {
+    nt_tensor cubed = nt_mul_at(nt_square_at(x, site), x, site);
+    nt_tensor inner = nt_add_at(x, nt_mul_at(cubed, number(0.044715), site), site);
+    nt_tensor tanh = nt_tanh_at(nt_mul_at(inner, number(M_SQRT1_2 * M_2_SQRTPI), site), site);
+    return nt_mul_at(nt_mul_at(x, number(0.5), site), nt_add_at(tanh, number(1), site), site);
+}
+
+nt_tensor nt_silu_at(nt_tensor x, nt_site site) {
+    return nt_mul_at(x, nt_logistic_at(x, site), site);
+}
+
+nt_tensor nt_softplus_at(nt_tensor x, nt_site site) {
+    return nt_logaddexp_at(x, number(0), site);
+}
+
+nt_tensor nt_log_sigmoid_at(nt_tensor x, nt_site site) {
+    return nt_neg_at(nt_softplus_at(nt_neg_at(x, site), site), site);
+}
+
+nt_tensor nt_softsign_at(nt_tensor x, nt_site site) {
+    return nt_div_at(x, nt_add_at(nt_abs_at(x, site), number(1), site), site);
+}
+
+nt_tensor nt_mish_at(nt_tensor x, nt_site site) {
+    return nt_mul_at(x, nt_tanh_at(nt_softplus_at(x, site), site), site);
+}
+
+nt_tensor nt_glu_at(nt_tensor x, int64_t axis, nt_site site) {
+    if (nt__tensor_failed(x)) return nt__failed();
+    nt_shape start = {.rank = nt_rank(x)}, middle = nt_shape_of(x), end = middle;
+    int64_t place = axis < 0 ? axis + start.rank : axis;
+    if (place < 0 || place >= start.rank || end.dims[place] % 2 != 0) {
+        char text[NT__TYPE_TEXT];
+        return nt__trace_fail(site, "glu", "%s has no axis %lld of even size to halve",
+                              nt__type_text((nt__type){nt_dtype_of(x), end}, text), (long long)axis);
+    }
+    middle.dims[place] = start.dims[place] = end.dims[place] / 2;
+    nt_tensor second = nt_slice_at(x, start, end, site);
+    start.dims[place] = 0;
+    return nt_mul_at(nt_slice_at(x, start, middle, site), nt_logistic_at(second, site), site);
+}

@@ -1,0 +1,381 @@
+/* src/nn: activations and layers against trusted numbers, value and gradient, f32 and f64; what they declare and
+ * refuse. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "layer_cases.h"
+#include "nitro/activations.h"
+
+/* ---- activations ------------------------------------------------------------------------------------------------ */
+
+#define ACTIVATION(name)                                  \
+    static nt_tensor build_##name(const golden_case *c) { \
+        return nt_##name(c->inputs[0]);                   \
+    }
+ACTIVATION(relu6)
+ACTIVATION(selu)
+ACTIVATION(hard_tanh)
+ACTIVATION(hard_sigmoid)
+ACTIVATION(hard_swish)
+ACTIVATION(gelu)
+ACTIVATION(gelu_tanh)
+ACTIVATION(silu)
+ACTIVATION(softplus)
+ACTIVATION(log_sigmoid)
+ACTIVATION(softsign)
+ACTIVATION(mish)
+
+static nt_tensor build_leaky_relu(const golden_case *c) {
+    return nt_leaky_relu(c->inputs[0], golden_number(c, "negative_slope"));
+}
+
+static nt_tensor build_elu(const golden_case *c) {
+    return nt_elu(c->inputs[0], golden_number_or(c, "alpha", 1));
+}
+
+static nt_tensor build_celu(const golden_case *c) {
+    return nt_celu(c->inputs[0], golden_number(c, "alpha"));
+}
+
+static nt_tensor build_glu(const golden_case *c) {
+    return nt_glu(c->inputs[0], (int64_t)golden_number(c, "axis"));
+}
+
+static const golden_row activations[] = {
+    {"relu6", build_relu6},
+    {"leaky_relu", build_leaky_relu},
+    {"elu", build_elu},
+    {"celu", build_celu},
+    {"selu", build_selu},
+    {"hard_tanh", build_hard_tanh},
+    {"hard_sigmoid", build_hard_sigmoid},
+    {"hard_swish", build_hard_swish},
+    {"gelu_exact", build_gelu},
+    {"gelu_tanh", build_gelu_tanh},
+    {"silu", build_silu},
+    {"softplus", build_softplus},
+    {"log_sigmoid", build_log_sigmoid},
+    {"softsign", build_softsign},
+    {"mish", build_mish},
+    {"glu", build_glu},
+};
+static const golden_plan activation_plan = {
+    "ops/elementwise.json", activations, sizeof activations / sizeof *activations, {NULL}};
+
+static void activations_f32(void **state) {
+    (void)state;
+    golden_check(&activation_plan, NT_F32, NULL);
+}
+
+static void activations_f64(void **state) {
+    (void)state;
+    golden_check(&activation_plan, NT_F64, NULL);
+}
+
+/* ---- normalisation ---------------------------------------------------------------------------------------------- */
+
+static nt_tensor build_layer_norm(const golden_case *c, nt_model *m) {
+    int axes = (int)json_array_size(json_object_get(c->attributes, "axes"));
+    return nt_layer_norm(m, "n", golden_input(c, "x"), .axes = axes, .epsilon = golden_number(c, "eps"),
+                         .no_scale = !golden_has(c, "scale"), .no_shift = !golden_has(c, "shift"));
+}
+
+static nt_tensor build_rms_norm(const golden_case *c, nt_model *m) {
+    return nt_rms_norm(m, "n", golden_input(c, "x"), .no_scale = !golden_has(c, "scale"));
+}
+
+static nt_tensor build_group_norm(const golden_case *c, nt_model *m) {
+    return nt_group_norm(m, "n", golden_input(c, "x"), (int64_t)golden_number(c, "groups"));
+}
+
+static nt_tensor build_batch_norm(const golden_case *c, nt_model *m) {
+    const char *kind = golden_text(c, "running_variance");
+    return nt_batch_norm(m, "n", golden_input(c, "x"), .biased = kind && strncmp(kind, "biased", 6) == 0,
+                         .no_scale = !golden_has(c, "scale"), .no_shift = !golden_has(c, "shift"));
+}
+
+static const layer_input norm_inputs[] = {{"n.scale", "scale"},
+                                          {"n.shift", "shift"},
+                                          {"n.mean", "running_mean"},
+                                          {"n.variance", "running_var"},
+                                          {NULL, NULL}};
+
+static const layer_row norms[] = {
+    {"layer_norm", build_layer_norm, false, norm_inputs},
+    {"rms_norm", build_rms_norm, false, norm_inputs},
+    {"group_norm", build_group_norm, false, norm_inputs},
+    {"batch_norm_train", build_batch_norm, false, norm_inputs},
+    {"batch_norm_eval", build_batch_norm, true, norm_inputs},
+};
+
+static const layer_plan norm_plan = {"ops/norm.json", norms, sizeof norms / sizeof *norms, 20, NULL};
+
+static void norms_f32(void **state) {
+    (void)state;
+    layers_check(&norm_plan, NT_F32);
+}
+
+static void norms_f64(void **state) {
+    (void)state;
+    layers_check(&norm_plan, NT_F64);
+}
+
+/* ---- embedding and convolution ---------------------------------------------------------------------------------- */
+
+static nt_tensor build_embedding(const golden_case *c, nt_model *m) {
+    nt_shape table = nt_shape_of(golden_input(c, "t"));
+    return nt_embedding(m, "e", golden_input(c, "i"), table.dims[0], table.dims[1], .dtype = c->floating);
+}
+
+static const layer_row embedding[] = {
+    {"embedding", build_embedding, false, (const layer_input[]){{"e.weight", "t"}, {NULL, NULL}}}};
+
+static const layer_plan embedding_plan = {"ops/index.json", embedding, 1, 2, NULL};
+
+static void embedding_f32(void **state) {
+    (void)state;
+    layers_check(&embedding_plan, NT_F32);
+}
+
+static void read_numbers(const golden_case *c, const char *name, int64_t *out) {
+    nt_shape list = golden_list(c, name);
+    memcpy(out, list.dims, sizeof *out * (size_t)list.rank);
+}
+
+static bool read_padding(const golden_case *c, int64_t (*out)[2]) {
+    const json_t *padding = json_object_get(c->attributes, "padding");
+    if (json_is_string(padding)) return true;
+    for (size_t i = 0; i < json_array_size(padding); i++)
+        for (size_t j = 0; j < 2; j++) out[i][j] = json_integer_value(json_array_get(json_array_get(padding, i), j));
+    return false;
+}
+
+static nt_shape kernel_size(const golden_case *c, int64_t *channels) {
+    nt_shape size = nt_shape_of(golden_input(c, "w"));
+    *channels = size.dims[size.rank - 1];
+    size.rank -= 2;
+    return size;
+}
+
+static nt_tensor build_conv(const golden_case *c, nt_model *m) {
+    int64_t channels;
+    nt_shape size = kernel_size(c, &channels);
+    nt_conv_layer_options options = {.no_bias = true, .groups = (int64_t)golden_number(c, "groups")};
+    read_numbers(c, "stride", options.stride);
+    read_numbers(c, "kernel_dilation", options.dilation);
+    options.same = read_padding(c, options.pad);
+    return nt_conv_layer_at(m, "c", golden_input(c, "x"), channels, size, options, NT_SITE);
+}
+
+static nt_tensor build_conv_transposed(const golden_case *c, nt_model *m) {
+    int64_t channels;
+    nt_shape size = kernel_size(c, &channels);
+    nt_conv_transposed_layer_options options = {.no_bias = true};
+    read_numbers(c, "stride", options.stride);
+    read_numbers(c, "kernel_dilation", options.dilation);
+    read_numbers(c, "output_padding", options.output_padding);
+    read_padding(c, options.pad);
+    return nt_conv_transposed_layer_at(m, "c", golden_input(c, "x"), channels, size, options, NT_SITE);
+}
+
+static const layer_input conv_inputs[] = {{"c.weight", "w"}, {NULL, NULL}};
+static const layer_row convs[] = {
+    {"conv1d", build_conv, false, conv_inputs},
+    {"conv2d", build_conv, false, conv_inputs},
+    {"conv3d", build_conv, false, conv_inputs},
+    {"conv2d_transposed", build_conv_transposed, false, conv_inputs},
+};
+
+/* Layers have their channels last, and no zeros between the elements of x. */
+static bool is_of_layers(const json_t *json) {
+    const json_t *attributes = json_object_get(json, "attrs");
+    const json_t *dilation = json_array_get(json_object_get(attributes, "input_dilation"), 0);
+    return strncmp(json_string_value(json_object_get(attributes, "layout")), "NC", 2) != 0 &&
+           (!dilation || json_integer_value(dilation) == 1);
+}
+
+static const layer_plan conv_plan = {"ops/conv.json", convs, sizeof convs / sizeof *convs, 25, is_of_layers};
+
+static void convolutions_f32(void **state) {
+    (void)state;
+    layers_check(&conv_plan, NT_F32);
+}
+
+/* ---- what layers declare ---------------------------------------------------------------------------------------- */
+
+typedef struct fixture {
+    nt__graph *graph;
+    nt_model *model;
+    nt_tensor x; /* f32[8,6,6,4] */
+} fixture;
+
+static fixture begin(void) {
+    fixture f = {nt__trace_begin(), nt__model_new((nt__model_roles){1, 2, 3}), {0}};
+    assert_non_null(f.graph);
+    assert_non_null(f.model);
+    nt__model_begin(f.model, true, NULL);
+    f.x = traced_input(0, (nt__type){NT_F32, nt_dims(8, 6, 6, 4)});
+    return f;
+}
+
+static void end(fixture *f) {
+    nt__trace_end(f->graph);
+    nt__model_free(f->model);
+}
+
+/* "conv.weight f32[3,3,4,8], conv.bias f32[8]" */
+static void assert_declared(const nt__leaf *leaves, size_t count, const char *wanted) {
+    char text[1024] = "", type[NT__TYPE_TEXT];
+    for (size_t i = 0; i < count; i++)
+        snprintf(text + strlen(text), sizeof text - strlen(text), "%s%s %s", i ? ", " : "", leaves[i].path,
+                 nt__type_text(leaves[i].type, type));
+    assert_string_equal(text, wanted);
+}
+
+static void assert_ends(fixture *f, const char *parameters, const char *states) {
+    size_t count;
+    assert_ok(nt__trace_status(f->graph));
+    const nt__leaf *leaves = nt__model_leaves(f->model, &count);
+    assert_declared(leaves, count, parameters);
+    leaves = nt__model_states(f->model, &count);
+    assert_declared(leaves, count, states);
+    end(f);
+}
+
+static void layers_declare_what_they_say(void **state) {
+    (void)state;
+    fixture f = begin();
+    nt_tensor y = nt_conv_layer(f.model, "conv", f.x, 8, nt_dims(3, 3), .stride = {2}, .same = true, .groups = 2);
+    assert_true(nt_shape_equal(nt_shape_of(y), nt_dims(8, 3, 3, 8)));
+    y = nt_conv_transposed_layer(f.model, "up", y, 2, nt_dims(2, 2), .stride = {2});
+    assert_true(nt_shape_equal(nt_shape_of(y), nt_dims(8, 6, 6, 2)));
+    assert_ends(&f, "conv.weight f32[3,3,2,8], conv.bias f32[8], up.weight f32[2,2,8,2], up.bias f32[2]", "");
+
+    f = begin();
+    nt_batch_norm(f.model, "batch", f.x);
+    nt_layer_norm(f.model, "layer", f.x, .axes = 2);
+    nt_rms_norm(f.model, "rms", f.x);
+    nt_group_norm(f.model, "group", f.x, 2, .no_shift = true);
+    assert_ends(&f,
+                "batch.scale f32[4], batch.shift f32[4], layer.scale f32[6,4], layer.shift f32[6,4], rms.scale "
+                "f32[4], group.scale f32[4]",
+                "batch.mean f32[4], batch.variance f32[4]");
+}
+
+/* Short types have statistics of f32. */
+static void norms_of_short_types_compute_in_f32(void **state) {
+    (void)state;
+    fixture f = begin();
+    nt_tensor x = traced_input(1, (nt__type){NT_BF16, nt_dims(8, 4)});
+    assert_int_equal(nt_dtype_of(nt_batch_norm(f.model, "batch", x)), NT_BF16);
+    assert_int_equal(nt_dtype_of(nt_layer_norm(f.model, "layer", x)), NT_BF16);
+    assert_ends(&f, "batch.scale bf16[4], batch.shift bf16[4], layer.scale bf16[4], layer.shift bf16[4]",
+                "batch.mean f32[4], batch.variance f32[4]");
+}
+
+static void integers_of_an_embedding_are_claimed_to_be_rows(void **state) {
+    (void)state;
+    fixture f = begin();
+    nt_tensor tokens = traced_input(5, (nt__type){NT_U16, nt_dims(8, 3)});
+    nt_tensor y = nt_embedding(f.model, "e", nt_convert(tokens, NT_I32), 100, 16);
+    assert_true(nt_shape_equal(nt_shape_of(y), nt_dims(8, 3, 16)));
+    size_t count;
+    const nt__claim *claims = nt__claims(f.graph, &count);
+    assert_int_equal(count, 1);
+    assert_true(claims[0].index == 5 && claims[0].low == 0 && claims[0].limit == 100);
+    assert_ends(&f, "e.weight f32[100,16]", "");
+}
+
+/* ---- what layers refuse ----------------------------------------------------------------------------------------- */
+
+static void refused_conv_kernel(const fixture *f) {
+    nt_conv_layer(f->model, "c", f->x, 8, nt_dims(3));
+}
+
+static void refused_conv_groups(const fixture *f) {
+    nt_conv_layer(f->model, "c", f->x, 8, nt_dims(3, 3), .groups = 3);
+}
+
+static void refused_transposed(const fixture *f) {
+    nt_conv_transposed_layer(f->model, "c", f->x, 0, nt_dims(3, 3));
+}
+
+static void refused_embedding(const fixture *f) {
+    nt_embedding(f->model, "e", f->x, 10, 4);
+}
+
+static void refused_norm_type(const fixture *f) {
+    nt_layer_norm(f->model, "n", nt_convert(f->x, NT_I32));
+}
+
+static void refused_norm_axes(const fixture *f) {
+    nt_rms_norm(f->model, "n", f->x, .axes = 5);
+}
+
+static void refused_groups(const fixture *f) {
+    nt_group_norm(f->model, "n", f->x, 3);
+}
+
+static void refused_rate(const fixture *f) {
+    nt_batch_norm(f->model, "n", f->x, .rate = 1.5);
+}
+
+static void refused_single(const fixture *f) {
+    nt_batch_norm(f->model, "n", nt_reshape(f->x, 1, -1));
+}
+
+static void refused_glu(const fixture *f) {
+    nt_glu(nt_reshape(f->x, -1, 9), -1);
+}
+
+static const struct {
+    void (*call)(const fixture *f);
+    const char *message;
+} refusals[] = {
+    {refused_conv_kernel, "conv_layer: 'c' with a kernel of [3] needs a floating tensor [samples, positions..., "
+                          "channels] with an axis of positions for each of the kernel's 1 to 3, got f32[8,6,6,4]"},
+    {refused_conv_groups, "conv_layer: 'c' has 8 channels of 4 in 3 groups, which has to divide both"},
+    {refused_transposed, "conv_transposed_layer: 'c' has 0 channels of 4 in 1 groups, which has to divide both"},
+    {refused_embedding, "embedding: 'e' needs an integer tensor and at least 1 row of depth 1, got f32 and 10 rows of "
+                        "depth 4"},
+    {refused_norm_type, "layer_norm: 'n' needs a floating tensor of 1 or more axes, got i32[8,6,6,4]"},
+    {refused_norm_axes, "rms_norm: 'n' needs a floating tensor of 5 or more axes, got f32[8,6,6,4]"},
+    {refused_groups, "group_norm: 'n' has 4 channels, which 3 groups do not divide"},
+    {refused_rate, "batch_norm: 'n' has rate 1.5; it is above 0 and at most 1"},
+    {refused_single,
+     "batch_norm: 'n' has 1 value for each channel, which has no variance: give more samples, or .biased"},
+    {refused_glu, "glu: f32[128,9] has no axis -1 of even size to halve"},
+};
+
+static void wrong_layers_are_refused(void **state) {
+    (void)state;
+    for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++) {
+        fixture f = begin();
+        refusals[i].call(&f);
+        assert_int_equal(nt__trace_status(f.graph), NT_INVALID);
+        const char *message = nt_error_message(), *place = strstr(message, ": ");
+        assert_non_null(place);
+        assert_string_equal(place + 2, refusals[i].message);
+        end(&f);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(activations_f32),
+        cmocka_unit_test(activations_f64),
+        cmocka_unit_test(norms_f32),
+        cmocka_unit_test(norms_f64),
+        cmocka_unit_test(embedding_f32),
+        cmocka_unit_test(convolutions_f32),
+        cmocka_unit_test(layers_declare_what_they_say),
+        cmocka_unit_test(norms_of_short_types_compute_in_f32),
+        cmocka_unit_test(integers_of_an_embedding_are_claimed_to_be_rows),
+        cmocka_unit_test(wrong_layers_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, traced_close_engine);
+}
