@@ -56,7 +56,7 @@ typedef struct nt_conv_layer_options {
  * [kh, kw, in / groups, channels] and NAME.bias [channels]. */
 #define nt_conv_layer(m, name, x, channels, kernel, ...) \
     nt_conv_layer_at(m, name, x, channels, kernel, (nt_conv_layer_options){__VA_ARGS__}, NT_SITE)
-nt_tensor nt_conv_layer_at(nt_model *m, const char *name, nt_tensor x, int64_t channels, nt_shape kernel,
+nt_tensor nt_conv_layer_at(nt_model *m, const char *name, nt_tensor x, int64_t channels, nt_shape size,
                            nt_conv_layer_options options, nt_site site);
 
 typedef struct nt_conv_transposed_layer_options {
@@ -72,7 +72,7 @@ typedef struct nt_conv_transposed_layer_options {
 /* The same with nt_conv2d_transposed: what the gradient of a convolution does. */
 #define nt_conv_transposed_layer(m, name, x, channels, kernel, ...) \
     nt_conv_transposed_layer_at(m, name, x, channels, kernel, (nt_conv_transposed_layer_options){__VA_ARGS__}, NT_SITE)
-nt_tensor nt_conv_transposed_layer_at(nt_model *m, const char *name, nt_tensor x, int64_t channels, nt_shape kernel,
+nt_tensor nt_conv_transposed_layer_at(nt_model *m, const char *name, nt_tensor x, int64_t channels, nt_shape size,
                                       nt_conv_transposed_layer_options options, nt_site site);
 
 /* ---- normalisation ---------------------------------------------------------------------------------------------- */

@@ -9,7 +9,7 @@
 #include "../graph/golden.h"
 #include "nn/nn.h"
 
-/* ---- cross entropy ---------------------------------------------------------------------------------------------- */
+/* ---- golden cases ----------------------------------------------------------------------------------------------- */
 
 static nt_reduction reduction_of(const golden_case *c) {
     static const char *const names[] = {[NT_MEAN] = "mean", [NT_SUM] = "sum", [NT_NONE] = "none"};
@@ -23,47 +23,103 @@ static nt_reduction reduction_of(const golden_case *c) {
 
 static nt_tensor build_cross_entropy(const golden_case *c) {
     nt_tensor logits = golden_input(c, "logits"), labels = golden_input(c, "labels");
-    double smoothing = golden_number_or(c, "label_smoothing", 0);
-    if (smoothing == 0) return nt_cross_entropy(logits, labels, .reduction = reduction_of(c));
-    return nt_cross_entropy(logits, labels, .label_smoothing = nt_tensor_number(smoothing),
-                            .reduction = reduction_of(c));
+    double smoothing = golden_number_or(c, "label_smoothing", 0), ignored = golden_number_or(c, "ignore_index", 0);
+    nt_cross_entropy_options options = {
+        .reduction = reduction_of(c), .ignored = (int64_t)ignored, .ignores = ignored != 0};
+    if (smoothing != 0) options.label_smoothing = nt_tensor_number(smoothing);
+    if (golden_has(c, "w")) options.class_weights = golden_input(c, "w");
+    return nt_cross_entropy_at(logits, labels, options, NT_SITE);
 }
 
-/* Class weights and ignored labels are not options of ours. */
-static bool applies(const json_t *json) {
-    const char *op = json_string_value(json_object_get(json, "op"));
-    return strcmp(op, "cross_entropy") == 0 && !json_object_get(json_object_get(json, "inputs"), "w") &&
-           !json_object_get(json_object_get(json, "attrs"), "ignore_index");
+static nt_tensor build_soft(const golden_case *c) {
+    return nt_cross_entropy(golden_input(c, "logits"), golden_input(c, "targets"), .reduction = reduction_of(c));
 }
 
-static size_t trace_cases(golden_run *run, const json_t *document) {
-    static const golden_row row = {"cross_entropy", build_cross_entropy};
-    size_t index, count = 0;
-    const json_t *json;
-    json_array_foreach(json_object_get(document, "cases"), index, json) {
-        if (!applies(json)) continue;
-        golden_add_case(run, json, &row);
-        count++;
-    }
-    return count;
+static nt_tensor build_binary(const golden_case *c) {
+    return nt_binary_cross_entropy(golden_input(c, "logits"), golden_input(c, "targets"), .reduction = reduction_of(c),
+                                   .positive_weight = golden_number_or(c, "positive_weight", 0));
 }
+
+static nt_tensor prediction(const golden_case *c) {
+    return golden_input(c, "prediction");
+}
+
+static nt_tensor target(const golden_case *c) {
+    return golden_input(c, "target");
+}
+
+static nt_tensor build_mse(const golden_case *c) {
+    return nt_mse(prediction(c), target(c), .reduction = reduction_of(c));
+}
+
+static nt_tensor build_mae(const golden_case *c) {
+    return nt_mae(prediction(c), target(c), .reduction = reduction_of(c));
+}
+
+static nt_tensor build_huber(const golden_case *c) {
+    return nt_huber(prediction(c), target(c), .reduction = reduction_of(c), .delta = golden_number(c, "delta"));
+}
+
+static nt_tensor build_smooth_l1(const golden_case *c) {
+    double beta = golden_number(c, "beta");
+    return nt_div(nt_huber(prediction(c), target(c), .reduction = reduction_of(c), .delta = beta), beta);
+}
+
+static nt_tensor build_kl(const golden_case *c) {
+    nt_tensor own = golden_input(c, "log_prediction");
+    if (strcmp(golden_text(c, "reduction"), "batchmean"))
+        return nt_kl_divergence(own, target(c), .reduction = reduction_of(c));
+    return nt_div(nt_kl_divergence(own, target(c), .reduction = NT_SUM), (double)nt_shape_of(own).dims[0]);
+}
+
+static nt_tensor build_hinge(const golden_case *c) {
+    return nt_hinge(golden_input(c, "score"), golden_input(c, "target"), .reduction = reduction_of(c));
+}
+
+static nt_tensor build_hinge_squared(const golden_case *c) {
+    return nt_hinge(golden_input(c, "score"), golden_input(c, "target"), .squared = true);
+}
+
+static nt_tensor build_hinge_classes(const golden_case *c) {
+    return nt_hinge_classes(golden_input(c, "score"), golden_input(c, "labels"), .margin = golden_number(c, "margin"));
+}
+
+static nt_tensor build_cosine(const golden_case *c) {
+    return nt_cosine_loss(golden_input(c, "a"), golden_input(c, "b"), .reduction = reduction_of(c));
+}
+
+static nt_tensor build_info_nce(const golden_case *c) {
+    return nt_info_nce(golden_input(c, "a"), golden_input(c, "b"), golden_number(c, "temperature"));
+}
+
+static const golden_row rows[] = {
+    {"cross_entropy", build_cross_entropy},
+    {"cross_entropy_soft", build_soft},
+    {"bce_logits", build_binary},
+    {"mse", build_mse},
+    {"mae", build_mae},
+    {"huber", build_huber},
+    {"smooth_l1", build_smooth_l1},
+    {"kl", build_kl},
+    {"hinge", build_hinge},
+    {"hinge_squared", build_hinge_squared},
+    {"hinge_multi", build_hinge_classes},
+    {"cosine", build_cosine},
+    {"info_nce", build_info_nce},
+};
+/* With every row ignored the mean is 0 here and 0 / 0 there. */
+static const golden_plan plan = {"losses.json", rows, sizeof rows / sizeof *rows, {"cross_entropy/all_ignored/mean"}};
 
 static void run_cases(nt_dtype floating) {
-    json_t *document = golden_read("losses.json");
-    golden_run run = {.floating = floating};
-    nt__graph *graph = nt__trace_begin();
-    assert_non_null(graph);
-    assert_int_equal(trace_cases(&run, document), 10);
-    golden_finish(&run, graph);
-    json_decref(document);
+    golden_check(&plan, floating, NULL);
 }
 
-static void cross_entropy_agrees_in_f32(void **state) {
+static void losses_agree_in_f32(void **state) {
     (void)state;
     run_cases(NT_F32);
 }
 
-static void cross_entropy_agrees_in_f64(void **state) {
+static void losses_agree_in_f64(void **state) {
     (void)state;
     run_cases(NT_F64);
 }
@@ -181,6 +237,90 @@ static void wrong_logits_and_labels_are_refused(void **state) {
     }
 }
 
+typedef struct losses_inputs {
+    nt_tensor logits, narrow, targets, labels; /* f32[4,10], f32[4,1], f64[4,10], i32[4] */
+} losses_inputs;
+
+static void soft_of_another_type(const losses_inputs *in) {
+    nt_cross_entropy(in->logits, in->targets);
+}
+
+static void soft_that_ignores(const losses_inputs *in) {
+    nt_cross_entropy(in->logits, in->logits, .ignores = true, .ignored = -1);
+}
+
+static void other_weights(const losses_inputs *in) {
+    nt_cross_entropy(in->logits, in->labels, .class_weights = in->narrow);
+}
+
+static void mse_that_broadcasts(const losses_inputs *in) {
+    nt_mse(in->logits, in->narrow);
+}
+
+static void binary_of_integers(const losses_inputs *in) {
+    nt_binary_cross_entropy(in->labels, in->labels);
+}
+
+static void hinge_of_labels(const losses_inputs *in) {
+    nt_hinge_classes(in->logits, in->logits);
+}
+
+static void pairs_of_numbers(const losses_inputs *in) {
+    nt_tensor x = nt_reshape(in->logits, 2, 2, 10);
+    nt_info_nce(x, x, 1);
+}
+
+static void wrong_operands_are_refused(void **state) {
+    (void)state;
+    static const struct {
+        void (*call)(const losses_inputs *in);
+        const char *message;
+    } cases[] = {
+        {soft_of_another_type, "cross_entropy: labels are integers [...], and floating targets are like the logits, "
+                               "with none ignored; got f32[4,10] and f64[4,10]"},
+        {soft_that_ignores, "cross_entropy: labels are integers [...], and floating targets are like the logits, with "
+                            "none ignored; got f32[4,10] and f32[4,10]"},
+        {other_weights, "cross_entropy: class_weights are f32[4,1]; they must be f32[10]"},
+        {mse_that_broadcasts, "mse: needs two floating tensors of one type and shape, got f32[4,10] and f32[4,1]"},
+        {binary_of_integers,
+         "binary_cross_entropy: needs two floating tensors of one type and shape, got i32[4] and i32[4]"},
+        {hinge_of_labels, "hinge_classes: needs floating scores [..., classes] and integer labels [...], got f32[4,10] "
+                          "and f32[4,10]"},
+        {pairs_of_numbers, "info_nce: needs two tensors [pairs, depth], got f32[2,2,10] twice"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        nt__graph *graph = nt__trace_begin();
+        assert_non_null(graph);
+        const losses_inputs inputs = {
+            traced_input(0, (nt__type){NT_F32, nt_dims(4, 10)}), traced_input(1, (nt__type){NT_F32, nt_dims(4, 1)}),
+            traced_input(2, (nt__type){NT_F64, nt_dims(4, 10)}), traced_input(3, (nt__type){NT_I32, nt_dims(4)})};
+        cases[i].call(&inputs);
+        assert_int_equal(nt__trace_status(graph), NT_INVALID);
+        const char *message = nt_error_message(), *place = strstr(message, ": ");
+        assert_non_null(place);
+        assert_string_equal(place + 2, cases[i].message);
+        nt__trace_end(graph);
+    }
+}
+
+/* The ignored label may be any integer; the host checks that labels are classes or between it and these. */
+static void an_ignored_label_is_claimed_too(void **state) {
+    (void)state;
+    static const struct { int64_t ignored, low, limit; } cases[] = {{-1, -1, 10}, {0, 0, 10}, {10, 0, 11}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        nt__graph *graph = nt__trace_begin();
+        assert_non_null(graph);
+        nt_tensor logits = traced_input(0, (nt__type){NT_F32, nt_dims(4, 10)});
+        nt_cross_entropy(logits, traced_input(1, (nt__type){NT_I32, nt_dims(4)}), .ignores = true,
+                         .ignored = cases[i].ignored);
+        size_t count;
+        const nt__claim *claims = nt__claims(graph, &count);
+        assert_int_equal(count, 1);
+        assert_true(claims[0].low == cases[i].low && claims[0].limit == cases[i].limit);
+        nt__trace_end(graph);
+    }
+}
+
 static int close_engine(void **state) {
     (void)state;
     assert_ok(nt__engine_close());
@@ -189,14 +329,16 @@ static int close_engine(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(cross_entropy_agrees_in_f32),
-        cmocka_unit_test(cross_entropy_agrees_in_f64),
+        cmocka_unit_test(losses_agree_in_f32),
+        cmocka_unit_test(losses_agree_in_f64),
         cmocka_unit_test(a_masked_class_costs_nothing),
         cmocka_unit_test(the_label_of_a_masked_class_costs_infinity),
         cmocka_unit_test(a_nan_logit_reaches_the_loss),
         cmocka_unit_test(the_smoothing_may_be_an_input),
         cmocka_unit_test(labels_are_claimed_to_be_classes),
         cmocka_unit_test(wrong_logits_and_labels_are_refused),
+        cmocka_unit_test(wrong_operands_are_refused),
+        cmocka_unit_test(an_ignored_label_is_claimed_too),
     };
     return cmocka_run_group_tests(tests, NULL, close_engine);
 }
