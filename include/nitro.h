@@ -13,6 +13,7 @@
 #include "nitro/nn.h"
 #include "nitro/activations.h"
 #include "nitro/layers.h"
+#include "nitro/attention.h"
 #include "nitro/losses.h"
 #include "nitro/optim.h"
 #include "nitro/schedule.h"

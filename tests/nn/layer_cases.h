@@ -90,6 +90,7 @@ static inline void layers_check(const layer_plan *plan, nt_dtype floating) {
             seen++;
         }
     assert_int_equal(seen, plan->case_count);
+    assert_non_null(run.arrays);
     golden_finish(&run, graph);
     json_decref(document);
 }

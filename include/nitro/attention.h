@@ -1,0 +1,51 @@
+/* Attention: as an operation on tensors, with rotary positions, and as a layer.
+ */
+#ifndef NITRO_ATTENTION_H
+#define NITRO_ATTENTION_H
+
+#include "nitro/nn.h"
+
+typedef struct nt_attention_options {
+    nt_tensor mask; /* bool, broadcast to [batch, heads, queries, keys]: true where a query may see a key. All when not
+                       given */
+    bool causal;    /* query i sees keys 0..i + query_offset only */
+    int64_t query_offset; /* with a causal one: keys that came before the first query, as in decoding */
+    double scale;         /* of the scores: 1 / sqrt(depth) */
+} nt_attention_options;
+/* softmax(scale q k^T) v (Vaswani et al. 2017): queries [batch, heads, queries, depth], keys [batch, groups, keys,
+ * depth], values [batch, groups, keys, width] to [batch, heads, queries, width]. Where there are fewer groups than
+ * heads, head h reads group h / (heads / groups) (Ainslie et al. 2023). Floating types; the softmax is computed in f32
+ * at least. A query that sees nothing gives 0, and has no gradient. */
+#define nt_attention(queries, keys, values, ...) \
+    nt_attention_at(queries, keys, values, (nt_attention_options){__VA_ARGS__}, NT_SITE)
+nt_tensor nt_attention_at(nt_tensor queries, nt_tensor keys, nt_tensor values, nt_attention_options options,
+                          nt_site site);
+
+typedef struct nt_rotary_options {
+    double base;      /* 10000 */
+    int64_t offset;   /* of the first position: 0 */
+    bool interleaved; /* pairs are elements 2i and 2i + 1; else i and i + depth / 2 */
+} nt_rotary_options;
+/* Turns pair i of x [batch, length, heads, depth] at position p by the angle p base^(-2 i / depth) (Su et al. 2021);
+ * depth is even. */
+#define nt_rotary(x, ...) nt_rotary_at(x, (nt_rotary_options){__VA_ARGS__}, NT_SITE)
+nt_tensor nt_rotary_at(nt_tensor x, nt_rotary_options options, nt_site site);
+
+typedef struct nt_multi_head_options {
+    int64_t groups;    /* heads of keys and values: as many as of queries. Divides them */
+    int64_t head_size; /* features of a head: those of x / heads */
+    nt_tensor context; /* [batch, keys, features]: where keys and values come from; x when not given */
+    nt_tensor mask;    /* as of nt_attention */
+    bool causal;
+    bool rotary; /* positions by nt_rotary, of queries and keys */
+    bool no_bias;
+    nt_init weight_init; /* nt_glorot_uniform() */
+} nt_multi_head_options;
+/* Multi-head attention of x [batch, length, features] to [batch, length, features]. Four dense layers: NAME.query and
+ * NAME.output with heads * head_size features between them, NAME.key and NAME.value with groups * head_size. */
+#define nt_multi_head_attention(m, name, x, heads, ...) \
+    nt_multi_head_attention_at(m, name, x, heads, (nt_multi_head_options){__VA_ARGS__}, NT_SITE)
+nt_tensor nt_multi_head_attention_at(nt_model *m, const char *name, nt_tensor x, int64_t heads,
+                                     nt_multi_head_options options, nt_site site);
+
+#endif

@@ -1,0 +1,195 @@
+/* Attention, rotary positions, and the multi-head layer. */
+#include "nitro/attention.h"
+
+#include <math.h>
+
+#include "nn/nn.h"
+
+static nt_tensor number(double value) {
+    return nt_tensor_number(value);
+}
+
+/* ---- attention -------------------------------------------------------------------------------------------------- */
+
+/* Which keys a query sees, [queries, keys]. */
+static nt_tensor causal_mask(int64_t queries, int64_t keys, int64_t offset, nt_site site) {
+    nt_shape shape = nt_dims(queries, keys);
+    nt_tensor query = nt_iota_at(NT_I32, shape, 0, site), key = nt_iota_at(NT_I32, shape, 1, site);
+    return nt_less_equal_at(key, nt_add_at(query, number((double)offset), site), site);
+}
+
+/* Along the last axis, over what is seen: zeros where that is nothing. What is not seen is taken out before the
+ * exponential, so that no infinity gets into a gradient. */
+static nt_tensor masked_softmax(nt_tensor scores, nt_tensor seen, nt_site site) {
+    nt_shape last = nt_dims(-1, NT_KEEP);
+    nt_tensor shown = nt_where_at(seen, scores, number(-INFINITY), site);
+    nt_tensor largest = nt_stop_gradient_at(nt_reduce_max_at(shown, last, site), site);
+    largest = nt_where_at(nt_equal_at(largest, number(-INFINITY), site), number(0), largest, site);
+    nt_tensor difference = nt_where_at(seen, nt_sub_at(scores, largest, site), number(0), site);
+    nt_tensor powers = nt_where_at(seen, nt_exp_at(difference, site), number(0), site);
+    nt_tensor sum = nt_sum_at(powers, last, site);
+    nt_tensor some = nt_where_at(nt_equal_at(sum, number(0), site), number(1), sum, site);
+    return nt_div_at(powers, some, site);
+}
+
+static nt_tensor seen_keys(const nt_attention_options *options, nt_shape queries, nt_shape keys, nt_site site) {
+    nt_tensor causal = {0};
+    if (options->causal) causal = causal_mask(queries.dims[2], keys.dims[2], options->query_offset, site);
+    if (!options->mask.trace) return causal;
+    return options->causal ? nt_and_at(options->mask, causal, site) : options->mask;
+}
+
+/* Keys or values of each head: group h / (heads / groups). */
+static nt_tensor for_heads(nt_tensor x, int64_t heads, nt_site site) {
+    nt_shape shape = nt_shape_of(x);
+    int64_t groups = shape.dims[1];
+    if (groups == heads) return x;
+    nt_tensor apart = nt_reshape_at(x, nt_dims(shape.dims[0], groups, 1, shape.dims[2], shape.dims[3]), site);
+    nt_shape repeated = nt_dims(shape.dims[0], groups, heads / groups, shape.dims[2], shape.dims[3]);
+    shape.dims[1] = heads;
+    return nt_reshape_at(nt_broadcast_at(apart, repeated, site), shape, site);
+}
+
+static bool operands_fit(nt_shape q, nt_shape k, nt_shape v) {
+    bool ranks = q.rank == 4 && k.rank == 4 && v.rank == 4;
+    return ranks && q.dims[0] == k.dims[0] && k.dims[0] == v.dims[0] && k.dims[1] > 0 && q.dims[1] % k.dims[1] == 0 &&
+           k.dims[1] == v.dims[1] && k.dims[2] == v.dims[2] && q.dims[3] == k.dims[3];
+}
+
+static bool check(nt_tensor queries, nt_tensor keys, nt_tensor values, nt_site site) {
+    if (nt__tensor_failed(queries) || nt__tensor_failed(keys) || nt__tensor_failed(values)) return false;
+    nt__type types[3] = {{nt_dtype_of(queries), nt_shape_of(queries)},
+                         {nt_dtype_of(keys), nt_shape_of(keys)},
+                         {nt_dtype_of(values), nt_shape_of(values)}};
+    bool one_type = types[0].dtype == types[1].dtype && types[1].dtype == types[2].dtype;
+    if (one_type && nt_dtype_is_float(types[0].dtype) && operands_fit(types[0].shape, types[1].shape, types[2].shape))
+        return true;
+    char texts[3][NT__TYPE_TEXT];
+    nt__trace_fail(site, "attention",
+                   "needs queries [batch, heads, queries, depth], keys [batch, groups, keys, depth] and values [batch, "
+                   "groups, keys, width] of one floating type, where groups divides heads; got %s, %s and %s",
+                   nt__type_text(types[0], texts[0]), nt__type_text(types[1], texts[1]),
+                   nt__type_text(types[2], texts[2]));
+    return false;
+}
+
+nt_tensor nt_attention_at(nt_tensor queries, nt_tensor keys, nt_tensor values, nt_attention_options options,
+                          nt_site site) {
+    if (!check(queries, keys, values, site)) return nt__failed();
+    nt_shape shape = nt_shape_of(queries);
+    nt_dtype dtype = nt_dtype_of(queries), wide = dtype == NT_F64 ? NT_F64 : NT_F32;
+    double divisor = options.scale != 0 ? 1 / options.scale : sqrt((double)shape.dims[3]);
+    nt_tensor seen = seen_keys(&options, shape, nt_shape_of(keys), site);
+    nt_tensor turned = nt_transpose_at(for_heads(keys, shape.dims[1], site), nt_dims(0, 1, 3, 2), site);
+    nt_tensor scores = nt_convert_at(nt_matmul_at(queries, turned, site), wide, site);
+    scores = nt_div_at(scores, number(divisor), site);
+    nt_tensor weights = seen.trace ? masked_softmax(scores, seen, site) : nt_softmax_at(scores, nt_dims(-1), site);
+    return nt_matmul_at(nt_convert_at(weights, dtype, site), for_heads(values, shape.dims[1], site), site);
+}
+
+/* ---- rotary positions ------------------------------------------------------------------------------------------- */
+
+/* Angles [length, 1, depth / 2]. */
+static nt_tensor angles(nt_dtype dtype, int64_t length, int64_t pairs, const nt_rotary_options *options, nt_site site) {
+    double base = options->base != 0 ? options->base : 10000;
+    nt_shape shape = nt_dims(length, 1, pairs);
+    nt_tensor position = nt_add_at(nt_iota_at(dtype, shape, 0, site), number((double)options->offset), site);
+    nt_tensor pair = nt_iota_at(dtype, shape, 2, site);
+    nt_tensor rate = nt_exp_at(nt_mul_at(pair, number(-log(base) / (double)pairs), site), site);
+    return nt_mul_at(position, rate, site);
+}
+
+nt_tensor nt_rotary_at(nt_tensor x, nt_rotary_options options, nt_site site) {
+    if (nt__tensor_failed(x)) return nt__failed();
+    nt_shape shape = nt_shape_of(x);
+    nt_dtype dtype = nt_dtype_of(x), wide = dtype == NT_F64 ? NT_F64 : NT_F32;
+    if (shape.rank != 4 || shape.dims[3] % 2 != 0 || !nt_dtype_is_float(dtype)) {
+        char text[NT__TYPE_TEXT];
+        return nt__trace_fail(site, "rotary",
+                              "needs a floating tensor [batch, length, heads, depth] of even depth, got %s",
+                              nt__type_text((nt__type){dtype, shape}, text));
+    }
+    int64_t pairs = shape.dims[3] / 2;
+    nt_shape apart = {.rank = 5, .dims = {shape.dims[0], shape.dims[1], shape.dims[2], pairs, pairs}};
+    int axis = options.interleaved ? 4 : 3;
+    apart.dims[axis] = 2;
+    nt_shape start = {.rank = 5}, limit = apart;
+    nt_tensor split = nt_reshape_at(nt_convert_at(x, wide, site), apart, site);
+    nt_shape half = nt_dims(shape.dims[0], shape.dims[1], shape.dims[2], pairs);
+    limit.dims[axis] = 1;
+    nt_tensor first = nt_reshape_at(nt_slice_at(split, start, limit, site), half, site);
+    start.dims[axis] = 1;
+    limit.dims[axis] = 2;
+    nt_tensor second = nt_reshape_at(nt_slice_at(split, start, limit, site), half, site);
+    nt_tensor angle = angles(wide, shape.dims[1], pairs, &options, site);
+    nt_tensor cosine = nt_cos_at(angle, site), sine = nt_sin_at(angle, site);
+    nt_tensor turned[2] = {
+        nt_sub_at(nt_mul_at(first, cosine, site), nt_mul_at(second, sine, site), site),
+        nt_add_at(nt_mul_at(first, sine, site), nt_mul_at(second, cosine, site), site),
+    };
+    nt_tensor joined = nt_stack_at(turned, 2, axis, site);
+    return nt_convert_at(nt_reshape_at(joined, shape, site), dtype, site);
+}
+
+/* ---- the layer -------------------------------------------------------------------------------------------------- */
+
+/* A dense layer, cut into heads: [batch, length, heads, size]. */
+static nt_tensor project(nt_model *m, const char *name, nt_tensor x, int64_t heads, int64_t size,
+                         const nt_multi_head_options *options, nt_site site) {
+    nt_shape shape = nt_shape_of(x);
+    nt_dense_options dense = {.no_bias = options->no_bias, .weight_init = options->weight_init};
+    nt_tensor y = nt_dense_at(m, name, x, heads * size, dense, site);
+    return nt_reshape_at(y, nt_dims(shape.dims[0], shape.dims[1], heads, size), site);
+}
+
+static nt_tensor heads_first(nt_tensor x, nt_site site) {
+    return nt_transpose_at(x, nt_dims(0, 2, 1, 3), site);
+}
+
+static nt_tensor attend(nt_model *m, nt_tensor x, int64_t heads, const nt_multi_head_options *options, nt_site site) {
+    nt_shape shape = nt_shape_of(x);
+    int64_t groups = options->groups, size = options->head_size;
+    nt_tensor context = options->context.trace ? options->context : x;
+    nt_tensor queries = project(m, "query", x, heads, size, options, site);
+    nt_tensor keys = project(m, "key", context, groups, size, options, site);
+    nt_tensor values = project(m, "value", context, groups, size, options, site);
+    if (options->rotary) {
+        queries = nt_rotary_at(queries, (nt_rotary_options){0}, site);
+        keys = nt_rotary_at(keys, (nt_rotary_options){0}, site);
+    }
+    nt_attention_options attention = {.mask = options->mask, .causal = options->causal};
+    nt_tensor y = nt_attention_at(heads_first(queries, site), heads_first(keys, site), heads_first(values, site),
+                                  attention, site);
+    y = nt_reshape_at(heads_first(y, site), nt_dims(shape.dims[0], shape.dims[1], heads * size), site);
+    nt_dense_options dense = {.no_bias = options->no_bias, .weight_init = options->weight_init};
+    return nt_dense_at(m, "output", y, shape.dims[2], dense, site);
+}
+
+/* Fills in what was not given. */
+static bool complete(const char *name, nt_tensor x, int64_t heads, nt_multi_head_options *options, nt_site site) {
+    nt__type type = {nt_dtype_of(x), nt_shape_of(x)};
+    nt_shape context = nt_shape_of(options->context);
+    char text[NT__TYPE_TEXT];
+    bool shapes = type.shape.rank == 3 && (!options->context.trace || context.rank == 3);
+    if (!options->groups) options->groups = heads;
+    if (shapes && !options->head_size && heads > 0 && type.shape.dims[2] % heads == 0)
+        options->head_size = type.shape.dims[2] / heads;
+    if (shapes && heads > 0 && options->head_size > 0 && options->groups > 0 && heads % options->groups == 0)
+        return true;
+    nt__trace_fail(site, "multi_head_attention",
+                   "'%s' needs x (and a context) [batch, length, features], a number of heads that divides the "
+                   "features or a .head_size, and .groups that divide the heads; got %s, %lld heads and %lld groups",
+                   name, nt__type_text(type, text), (long long)heads, (long long)options->groups);
+    return false;
+}
+
+nt_tensor nt_multi_head_attention_at(nt_model *m, const char *name, nt_tensor x, int64_t heads,
+                                     nt_multi_head_options options, nt_site site) {
+    const char *what = "multi_head_attention";
+    if (!nt__trace_given(m, site, what, "m") || !nt__trace_given(name, site, what, "name")) return nt__failed();
+    if (nt__tensor_failed(x) || !complete(name, x, heads, &options, site)) return nt__failed();
+    if (!nt_scope_enter(m, site, "%s", name)) return nt__failed();
+    nt_tensor y = attend(m, x, heads, &options, site);
+    nt_scope_leave(m);
+    return y;
+}
