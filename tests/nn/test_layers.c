@@ -68,12 +68,12 @@ static const golden_plan activation_plan = {
 
 static void activations_f32(void **state) {
     (void)state;
-    golden_check(&activation_plan, NT_F32, NULL);
+    golden_check(&activation_plan, NT_F32);
 }
 
 static void activations_f64(void **state) {
     (void)state;
-    golden_check(&activation_plan, NT_F64, NULL);
+    golden_check(&activation_plan, NT_F64);
 }
 
 /* ---- normalisation ---------------------------------------------------------------------------------------------- */

@@ -111,7 +111,7 @@ static const golden_row rows[] = {
 static const golden_plan plan = {"losses.json", rows, sizeof rows / sizeof *rows, {"cross_entropy/all_ignored/mean"}};
 
 static void run_cases(nt_dtype floating) {
-    golden_check(&plan, floating, NULL);
+    golden_check(&plan, floating);
 }
 
 static void losses_agree_in_f32(void **state) {
