@@ -26,10 +26,14 @@ static nt_rule adamw(void) {
     return nt_adamw(.weight_decay = 0.01);
 }
 
+static nt_rule lamb(void) {
+    return nt_lamb(.weight_decay = 0.01);
+}
+
 static const struct {
     const char *name;
     nt_rule (*make)(void);
-} rules[] = {{"adam", adam}, {"adamw", adamw}};
+} rules[] = {{"adam", adam}, {"adamw", adamw}, {"lamb", lamb}};
 enum { RULES = sizeof rules / sizeof *rules };
 
 /* ---- the experiment: arrays that a loss depends on somehow ------------------------------------------------------ */

@@ -12,6 +12,7 @@ WIDTH = 50
 RULES = {
     "adam": lambda: optax.adam(1e-3),
     "adamw": lambda: optax.adamw(1e-3, weight_decay=0.01),
+    "lamb": lambda: optax.lamb(1e-3, weight_decay=0.01),
 }
 
 rule, arrays, elements, clip_norm = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), float(sys.argv[4])
