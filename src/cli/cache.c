@@ -126,9 +126,16 @@ static nt_status clear_programs(const nt__disk *disk) {
         }
     }
     nt__free(files);
-    printf("removed %zu programs (%s) from %s\n", programs, size_text(bytes, size), disk->folder);
+    printf("removed %zu program%s (%s) from %s\n", programs, programs == 1 ? "" : "s", size_text(bytes, size),
+           disk->folder);
     if (!failed) return NT_OK;
-    return nt__fail(NT_IO, "%zu files in '%s' could not be removed: is the folder writable?", failed, disk->folder);
+    return nt__fail(NT_IO, "%zu file%s in '%s' could not be removed: is the folder writable?", failed,
+                    failed == 1 ? "" : "s", disk->folder);
+}
+
+static void remove_objects(nt__objects *objects) {
+    size_t count = nt__objects_clear(objects);
+    printf("removed %zu file%s of compiled experiments from %s\n", count, count == 1 ? "" : "s", objects->folder);
 }
 
 static nt_status clear_experiments(void) {
@@ -138,7 +145,7 @@ static nt_status clear_experiments(void) {
     if (objects.why)
         status = nt__fail(NT_INVALID, "compiled experiments are not kept, and none was removed: %s", objects.why);
     else if (!objects.temporary)
-        printf("removed %zu files of compiled experiments from %s\n", nt__objects_clear(&objects), objects.folder);
+        remove_objects(&objects);
     nt__objects_close(&objects);
     return status;
 }

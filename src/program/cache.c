@@ -103,9 +103,10 @@ static nt_status compile_program(const nt__program *program, nt__executable **ou
 
 static void add_notice(const nt_cache_report_t *report, nt__text *notices) {
     const char *between = *report->disk ? "; on disk: " : "";
-    nt__text_add(notices, "compiled %s of %s in %.2f s (%s%s%s); %llu programs, %.2f s in all\n", report->program,
-                 report->experiment, report->seconds, report->moved, between, report->disk,
-                 (unsigned long long)cache.stats.misses + 1, cache.stats.compile_seconds + report->seconds);
+    unsigned long long count = cache.stats.misses + 1;
+    nt__text_add(notices, "compiled %s of %s in %.2f s (%s%s%s); %llu program%s, %.2f s in all\n", report->program,
+                 report->experiment, report->seconds, report->moved, between, report->disk, count,
+                 count == 1 ? "" : "s", cache.stats.compile_seconds + report->seconds);
 }
 
 /* What can fail of a report. What moved comes last, because finding it remembers the program. */

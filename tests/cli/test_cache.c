@@ -198,6 +198,9 @@ static void clearing_says_what_it_removed(void **state) {
                "nitro-cache/experiments\n");
     assert_int_equal(scratch_entries(scratch("nitro-cache/experiments")), 0);
     assert_has(train(NULL)->err, "compiled gradient of Tiny in ");
+    nitro("cache", "clear");
+    nitro("evaluate", source, run_dir);
+    assert_has(nitro("cache", "clear")->out, "removed 1 program (");
 }
 
 static void a_cache_that_is_not_wanted_can_be_looked_at(void **state) {

@@ -184,7 +184,7 @@ static void edits_in_one_process(void **state) {
     assert_string_equal(ask(&s, "new"), setup_line "run 1 is a new Edited\n");
     const char *answer = ask(&s, "train 2 epochs");
     static const char compiled[] =
-        "compiled gradient of Edited in # s (first program of its kind); 1 programs, # s in all\n"
+        "compiled gradient of Edited in # s (first program of its kind); 1 program, # s in all\n"
         "compiled optimizer of Edited in # s (first program of its kind); 2 programs, # s in all\n"
         "compiled forward of Edited in # s (first program of its kind); 3 programs, # s in all\n"
         "epoch  train loss   val first   val calls  seconds\n    1      0.";

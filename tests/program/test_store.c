@@ -241,7 +241,7 @@ static void what_moved_is_known_across_processes(void **state) {
     assert_counts(1, 0, 0);
     assert_reported(0, "field x: f32[3] -> f32[4]", "");
     assert_said(0, "compiled gradient of Toy in ");
-    assert_said(0, "(field x: f32[3] -> f32[4]); 1 programs, ");
+    assert_said(0, "(field x: f32[3] -> f32[4]); 1 program, ");
     ready_afresh(.size = 4, .options = "xla_a=1");
     assert_counts(1, 0, 0);
     assert_reported(0, "compile options: none -> xla_a=1", "");
@@ -260,7 +260,7 @@ static void a_program_that_was_removed_is_the_same_program(void **state) {
     ready_afresh(.loud = true);
     assert_counts(1, 0, 0);
     assert_reported(0, "the same program, which was not found compiled", "");
-    assert_said(0, "(the same program, which was not found compiled); 1 programs, ");
+    assert_said(0, "(the same program, which was not found compiled); 1 program, ");
     end();
 }
 
@@ -292,7 +292,7 @@ static void a_damaged_program_is_compiled_and_replaced(void **state) {
     assert_counts(1, 0, 1);
     assert_reported(0, "the same program, which was not found compiled",
                     "the saved one is not used: its checksum is wrong");
-    assert_said(0, "; on disk: the saved one is not used: its checksum is wrong); 1 programs");
+    assert_said(0, "; on disk: the saved one is not used: its checksum is wrong); 1 program");
     assert_int_equal(programs_on_disk(), 1);
     ready_afresh();
     assert_counts(0, 1, 0);
