@@ -29,9 +29,9 @@
  *
  * Which hook sees what:
  *     the experiment itself, every field, on the host: build_data, derive, settings (run_dir, seed, max_epochs,
- *         max_steps, accum, gradient_clip_norm, learning_rate, check_divergence), optimizer, weight_decay, no_decay,
- * decay_anchor, param_group, rate_ratio, schedules, metrics, host_train_metrics, manual_training the view, GRAPH_CONST
- * values and DEVICE tensors: forward, loss, train_step, device_metrics, train_metrics
+ *         max_steps, accum, gradient_clip_norm, ema_decay, learning_rate, check_divergence), optimizer, weight_decay,
+ *         no_decay, decay_anchor, param_group, rate_ratio, schedules, metrics, host_train_metrics, manual_training
+ *     the view, GRAPH_CONST values and DEVICE tensors: forward, loss, train_step, device_metrics, train_metrics
  */
 #ifndef NITRO_EXPERIMENT_H
 #define NITRO_EXPERIMENT_H
@@ -84,6 +84,7 @@ typedef struct nt_field_info {
     ROW(E, int64_t, max_steps)         \
     ROW(E, int64_t, accum)             \
     ROW(E, double, gradient_clip_norm) \
+    ROW(E, double, ema_decay)          \
     ROW(E, double, learning_rate)      \
     ROW(E, bool, check_divergence)
 #define NT_RUN_HOOK_ERASED_(E, T, name) T (*name)(const void *e);

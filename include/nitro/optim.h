@@ -165,6 +165,24 @@ typedef struct nt_lars_options {
 #define nt_lars(...) nt_lars_with((nt_lars_options){__VA_ARGS__})
 nt_rule nt_lars_with(nt_lars_options options);
 
+/* ---- rules that evaluate with other parameters than they train ------------------------------------------------- */
+
+typedef struct nt_schedule_free_options {
+    double beta1;        /* 0.9; between 0 and 1. Constants, but for weight_decay */
+    double beta2;        /* 0.999 */
+    double epsilon;      /* 1e-8 */
+    double weight_decay; /* 0; 0 or more; an input */
+    double weight_power; /* 2: a step counts for the largest rate so far to this power */
+} nt_schedule_free_options;
+
+/* AdamW without a schedule that has to know the end. y is the parameters where gradients are taken: v = beta2 v +
+ * (1 - beta2) g g; z = z - eta (g / (sqrt(v / (1 - beta2^t)) + epsilon) + weight_decay y); x = (1 - c) x + c z, c the
+ * step's weight divided by those of all steps; y = beta1 x + (1 - beta1) z. Evaluations, predictions and saved
+ * parameters are x, which y and z give. What the no_decay hook spares does not decay. A constant rate behind a warm-up
+ * is usual. Defazio et al. 2024. */
+#define nt_schedule_free_adamw(...) nt_schedule_free_adamw_with((nt_schedule_free_options){__VA_ARGS__})
+nt_rule nt_schedule_free_adamw_with(nt_schedule_free_options options);
+
 /* ---- rules that change a gradient or a step --------------------------------------------------------------------- */
 
 typedef struct nt_clip_grad_options {
@@ -284,6 +302,9 @@ typedef struct nt_rule_kind {
     nt_rule_number numbers[NT_RULE_MAX_NUMBERS]; /* ends with the first that has no name, as the states do */
     nt_rule_state states[NT_RULE_MAX_STATES];
     nt_tensor (*update)(nt_update *u); /* traced; returns dx */
+    /* Traced; the parameters that evaluations, predictions and saved files have, from x, the numbers and the state
+     * (g and eta are not set). NULL: the parameters themselves. A rule with it is the last of its chain. */
+    nt_tensor (*evaluated)(const nt_update *u);
     bool uses_rate;
     bool uses_decayed; /* the update looks at `decayed`, which the no_decay hook says; else it is NULL */
     bool uses_arrays;  /* the update calls nt_update_sums or nt_update_spread */

@@ -65,6 +65,9 @@ typedef struct nt_run_options {
     nt_maybe_int max_steps;  /* stop after that many steps; no limit */
     nt_maybe_int accum;      /* micro-batches in a step: 1. Divides the batches of an epoch, else an error */
     nt_maybe_double gradient_clip_norm; /* largest norm of all gradients together; 0 or below: no clipping */
+    nt_maybe_double ema_decay;          /* of a moving average of the parameters, which evaluations, predictions and
+                                           saved files have; 0: no average. a = decay a + (1 - decay) x behind each
+                                           step, from the initial parameters on; the schedule opt.ema_decay sets it */
     nt_maybe_double learning_rate;      /* 1e-3 */
     nt_maybe_bool check_divergence;     /* a loss that is not finite ends training: true */
     const char *preset;                 /* the preset that the fields are from: shown and logged. With fields NULL it
@@ -194,6 +197,10 @@ typedef struct nt_parameter_info {
 } nt_parameter_info;
 /* The parameters in the order forward declared them. False beyond the last. The texts live as long as the run. */
 bool nt_run_parameter_at(const nt_run *run, size_t index, nt_parameter_info *out);
+/* With a moving average (ema_decay) or a rule that evaluates with other parameters than it trains, these calls are
+ * about the parameters that are evaluated; training goes on with its own. Loading sets both, and the average starts
+ * again. */
+
 /* A copy of a parameter by its path ("hidden.weight"); NULL with a message that lists the paths. */
 nt_array *nt_run_parameter(nt_run *run, const char *path);
 /* The layer states in the order forward declared them, and a copy of one, as for parameters. */

@@ -46,6 +46,7 @@ static const nt__keyword keywords[] = {
     NUMBER(true, max_steps, INT64, "no limit", "stop after that many optimizer steps"),
     NUMBER(true, accum, INT64, "1", "micro-batches in an optimizer step"),
     NUMBER(true, gradient_clip_norm, DOUBLE, "no clipping", "largest norm of all gradients together"),
+    NUMBER(true, ema_decay, DOUBLE, "no average", "of a moving average of the parameters, which evaluations have"),
     NUMBER(false, learning_rate, DOUBLE, "0.001", "step size of the optimizer"),
     NUMBER(true, check_divergence, BOOL, "true", "end training at a loss that is not finite"),
     LIST(SETS, "schedule", schedules, "the schedules hook",

@@ -33,8 +33,18 @@ bool nt__rule_is_frozen(const nt_rule *rule) {
     return rule->count == 1 && rule->links[0].kind == &nt__frozen_kind;
 }
 
-bool nt__rule_ends_in_decay(const nt_rule *rule) {
-    return rule->links[rule->count - 1].kind == &nt__decay_kind;
+bool nt__rule_has_decay(const nt_rule *rule) {
+    for (size_t i = 0; i < rule->count; i++)
+        if (rule->links[i].kind == &nt__decay_kind) return true;
+    return false;
+}
+
+bool nt__rule_averages(const nt_rule *rule) {
+    return rule->links[rule->count - 1].kind->evaluated != NULL;
+}
+
+nt_rule nt__rule_with_ema(nt_rule rule, double decay) {
+    return nt_chain(rule, nt__ema(decay));
 }
 
 bool nt__rule_uses_decayed(const nt_rule *rule) {
@@ -123,6 +133,20 @@ static nt_status check_link(const nt_rule_link *link) {
 
 /* ---- the chain -------------------------------------------------------------------------------------------------- */
 
+/* What stands behind it would move the parameters that it averages, or average them again. */
+static nt_status refuse_average(const nt_rule *rule, size_t at) {
+    const nt_rule_kind *kind = rule->links[at].kind, *next = rule->links[at + 1].kind;
+    if (next->evaluated)
+        return nt__fail(NT_INVALID,
+                        "rules %s and %s of one chain both say what to evaluate with: leave one of them out (EMA is "
+                        "the run's ema_decay)",
+                        kind->name, next->name);
+    return nt__fail(NT_INVALID,
+                    "%s is rule %zu of a chain of %zu (%s): it must be the last, since what it evaluates with follows "
+                    "from what is subtracted in the end",
+                    kind->name, at + 1, rule->count, nt_rule_name(*rule));
+}
+
 static nt_status check_positions(const nt_rule *rule) {
     for (size_t i = 0; rule->count > 1 && i < rule->count; i++) {
         const nt_rule_kind *kind = rule->links[i].kind;
@@ -130,7 +154,8 @@ static nt_status check_positions(const nt_rule *rule) {
             return nt__fail(NT_INVALID,
                             "nt_frozen is rule %zu of a chain of %zu (%s): a frozen group has no other rule", i + 1,
                             rule->count, nt_rule_name(*rule));
-        if (kind == &nt__decay_kind && i + 1 < rule->count)
+        if (kind->evaluated && i + 1 < rule->count) return refuse_average(rule, i);
+        if (kind == &nt__decay_kind && i + 1 < rule->count && !rule->links[i + 1].kind->evaluated)
             return nt__fail(
                 NT_INVALID,
                 "Decay is rule %zu of a chain of %zu (%s): it must be the last, so that it is not scaled by "

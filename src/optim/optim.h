@@ -90,9 +90,13 @@ nt_rule nt__rule_resolve(nt_rule rule);
 /* Error that names rule, number, value and range, or what is wrong with a kind or a chain (L39 to L42). */
 nt_status nt__rule_check(const nt_rule *rule);
 bool nt__rule_is_frozen(const nt_rule *rule);
-bool nt__rule_ends_in_decay(const nt_rule *rule);
+bool nt__rule_has_decay(const nt_rule *rule);
 /* Whether a rule of the chain spares what the no_decay hook says. */
 bool nt__rule_uses_decayed(const nt_rule *rule);
+/* Whether evaluations have other parameters than the chain trains. */
+bool nt__rule_averages(const nt_rule *rule);
+/* The chain with a moving average of the parameters behind it, which evaluations have. */
+nt_rule nt__rule_with_ema(nt_rule rule, double decay);
 /* Whether a rule of the chain needs the tables of places. */
 bool nt__rule_uses_arrays(const nt_rule *rule);
 /* Whether a rule of the chain has a number of this name; *is_input says which sort. */
@@ -135,6 +139,9 @@ typedef struct nt__step {
 } nt__step;
 /* One update of a group: x - dx, in x's type. */
 nt_tensor nt__rule_apply(const nt_rule *rule, const nt__step *step);
+/* The parameters to evaluate a group with, in x's type, of a chain that averages; x, inputs and states are those behind
+ * a step. */
+nt_tensor nt__rule_evaluated(const nt_rule *rule, const nt__step *step);
 
 /* The L2 norm of all groups' flat gradients together, an f64 scalar right to f32 precision for 10^8 elements of f32. */
 nt_tensor nt__global_norm(const nt_tensor *gradients, size_t count);

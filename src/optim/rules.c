@@ -163,46 +163,83 @@ static void check_update(const nt_rule_kind *kind, const nt_update *u, nt_tensor
                        nt__type_text((nt__type){nt_dtype_of(dx), nt_shape_of(dx)}, text));
 }
 
-/* Applies one rule; `inputs` are those of this rule. */
-static nt_tensor apply_link(const nt_rule_link *link, nt_update *u, const nt_tensor *inputs, size_t *used) {
-    nt_tensor numbers[NT_RULE_MAX_NUMBERS];
+/* The numbers of a rule as tensors and as C numbers. */
+typedef struct number_lists {
+    nt_tensor tensors[NT_RULE_MAX_NUMBERS];
     double constants[NT_RULE_MAX_NUMBERS];
-    *used = 0;
+} number_lists;
+
+/* `inputs` are those of this rule; returns how many it has. */
+static size_t list_numbers(const nt_rule_link *link, const nt_tensor *inputs, nt_update *u, number_lists *lists) {
+    size_t used = 0;
     for (size_t i = 0; i < count_numbers(link->kind); i++) {
         bool is_input = link->kind->numbers[i].is_input;
-        numbers[i] = is_input ? nt_convert(inputs[(*used)++], u->dtype) : nt_tensor_number(link->numbers[i]);
-        constants[i] = is_input ? NAN : link->numbers[i];
+        lists->tensors[i] = is_input ? nt_convert(inputs[used++], u->dtype) : nt_tensor_number(link->numbers[i]);
+        lists->constants[i] = is_input ? NAN : link->numbers[i];
     }
-    u->numbers = numbers;
-    u->constants = constants;
+    u->numbers = lists->tensors;
+    u->constants = lists->constants;
+    return used;
+}
+
+static nt_tensor apply_link(const nt_rule_link *link, nt_update *u) {
     for (size_t i = 0; i < count_states(link->kind); i++) u->next_state[i] = (nt_tensor){0};
     nt_tensor dx = link->kind->update(u);
     check_update(link->kind, u, dx);
     return dx;
 }
 
-nt_tensor nt__rule_apply(const nt_rule *rule, const nt__step *step) {
+/* What all rules of a chain see. */
+static nt_update begin_update(const nt__step *step) {
     nt_dtype dtype = nt__arithmetic_type(nt_dtype_of(step->x));
-    nt_tensor x = nt_convert(step->x, dtype), g = nt_convert(step->g, dtype), eta = nt_convert(step->eta, dtype);
-    nt_tensor anchor = step->anchor ? nt_convert(*step->anchor, dtype) : x;
-    size_t state = 0, input = 0, used;
-    for (size_t i = 0; i < rule->count; i++) {
-        nt_update u = {.dtype = dtype,
-                       .x = x,
-                       .g = g,
-                       .eta = eta,
-                       .state = step->states + state,
-                       .next_state = step->next_states + state,
+    return (nt_update){.dtype = dtype,
+                       .x = nt_convert(step->x, dtype),
                        .arrays = step->group->arrays,
                        .array_count = step->group->array_count,
                        .bundles = step->group->bundles,
-                       .bundle_count = step->group->bundle_count,
-                       .places = rule->links[i].kind->uses_arrays ? step->places : NULL,
-                       .decayed = rule->links[i].kind->uses_decayed ? step->decayed : NULL,
-                       .anchor = step->anchor ? &anchor : NULL};
-        g = apply_link(&rule->links[i], &u, step->inputs + input, &used);
-        input += used;
-        state += count_states(rule->links[i].kind);
+                       .bundle_count = step->group->bundle_count};
+}
+
+nt_tensor nt__rule_apply(const nt_rule *rule, const nt__step *step) {
+    nt_update u = begin_update(step);
+    nt_tensor anchor = step->anchor ? nt_convert(*step->anchor, u.dtype) : u.x;
+    size_t state = 0, input = 0;
+    u.g = nt_convert(step->g, u.dtype);
+    u.eta = nt_convert(step->eta, u.dtype);
+    u.anchor = step->anchor ? &anchor : NULL;
+    for (size_t i = 0; i < rule->count; i++) {
+        const nt_rule_kind *kind = rule->links[i].kind;
+        number_lists numbers;
+        input += list_numbers(&rule->links[i], step->inputs + input, &u, &numbers);
+        u.state = step->states + state;
+        u.next_state = step->next_states + state;
+        u.places = kind->uses_arrays ? step->places : NULL;
+        u.decayed = kind->uses_decayed ? step->decayed : NULL;
+        u.g = apply_link(&rule->links[i], &u);
+        state += count_states(kind);
     }
-    return nt_convert(nt_sub(x, g), nt_dtype_of(step->x));
+    return nt_convert(nt_sub(u.x, u.g), nt_dtype_of(step->x));
+}
+
+static size_t count_inputs(const nt_rule_kind *kind) {
+    size_t count = 0;
+    for (size_t i = 0; i < count_numbers(kind); i++) count += kind->numbers[i].is_input;
+    return count;
+}
+
+nt_tensor nt__rule_evaluated(const nt_rule *rule, const nt__step *step) {
+    const nt_rule_link *last = &rule->links[rule->count - 1];
+    size_t states = nt__rule_state_count(rule), inputs = nt__rule_input_count(rule);
+    nt_update u = begin_update(step);
+    number_lists numbers;
+    list_numbers(last, step->inputs + inputs - count_inputs(last->kind), &u, &numbers);
+    u.state = step->states + states - count_states(last->kind);
+    nt_tensor x = last->kind->evaluated(&u);
+    char text[NT__TYPE_TEXT];
+    if (!nt__tensor_made(x))
+        nt__trace_fail((nt_site){0}, last->kind->name, "its evaluated returned no tensor");
+    else if (nt_dtype_of(x) != u.dtype || !nt_shape_equal(nt_shape_of(x), nt_shape_of(u.x)))
+        nt__trace_fail((nt_site){0}, last->kind->name, "its evaluated returned %s; it must be as the parameters are",
+                       nt__type_text((nt__type){nt_dtype_of(x), nt_shape_of(x)}, text));
+    return nt_convert(x, nt_dtype_of(step->x));
 }

@@ -12,6 +12,10 @@ enum { NT__SUMMED_APART = 32 };
 /* Kinds that chains and runs treat apart. */
 extern const nt_rule_kind nt__decay_kind, nt__frozen_kind;
 
+/* Moving average of the parameters, for the end of a chain: a = decay a + (1 - decay) (x - dx), from the initial
+ * parameters on. */
+nt_rule nt__ema(double decay);
+
 /* 1 less a number of the rule. Of a constant it is taken in the update's type: 1 - 0.999 in f32 is not 0.001 in f64. */
 nt_tensor nt__one_minus(const nt_update *u, int number);
 /* An average of `value` that forgets: number state + (1 - number) value. */

@@ -64,6 +64,19 @@ static nt_status upload_state(nt_run *run, size_t g, size_t index, const void *p
     return upload_converted(run, name, NT__OPTIMIZER_STATE, type, group->dtype, parameters, out);
 }
 
+nt_status nt__states_restart(nt_run *run, size_t g, const void *parameters, nt__buffer *fresh) {
+    const nt__group *group = &run->layout.groups[g];
+    nt_status status = NT_OK;
+    nt__state state;
+    for (size_t s = 0; status == NT_OK && nt__rule_state(&run->training[g].rule, s, &state); s++) {
+        size_t at = run->training[g].first_state + s;
+        if (state.state->start != NT_START_AT_PARAMETERS) continue;
+        status = upload_converted(run, run->device.states[at].name, NT__OPTIMIZER_STATE, nt__state_type(&state, group),
+                                  group->dtype, parameters, &fresh[at]);
+    }
+    return status;
+}
+
 /* true where an element decays; only where some array of the group does not (L50). */
 static nt_status upload_decayed(nt_run *run, size_t g) {
     nt__training *training = &run->training[g];
@@ -188,16 +201,26 @@ static bool make_room(nt_run *run) {
     run->device.parameters = nt__arena_alloc(&run->arena, groups, sizeof(nt__buffer));
     run->device.accumulators = nt__arena_alloc(&run->arena, groups, sizeof(nt__buffer));
     run->device.states = nt__arena_alloc(&run->arena, states + 1, sizeof(nt__buffer));
+    run->device.averages = nt__arena_alloc(&run->arena, groups, sizeof(nt__buffer));
+    run->device.average_results = nt__arena_alloc(&run->arena, groups, sizeof(nt__buffer *));
     /* No program has more arguments than everything that one can be bound to. */
     size_t most = (5 + NT__PLACE_TABLES) * groups + states + layer_states + run->input_count +
                   run->device_fields.count + run->batch.count + 4;
     run->device.bound = nt__arena_alloc(&run->arena, most, sizeof *run->device.bound);
-    return run->device.parameters && run->device.accumulators && run->device.states && run->device.layer_states &&
-           run->device.bound;
+    return run->device.parameters && run->device.accumulators && run->device.states && run->device.averages &&
+           run->device.average_results && run->device.layer_states && run->device.bound;
+}
+
+/* The results of the program of averages, in its order. */
+static void bind_averages(nt_run *run) {
+    size_t count = 0;
+    for (size_t g = 0; run->training && g < run->layout.group_count; g++)
+        if (nt__rule_averages(&run->training[g].rule)) run->device.average_results[count++] = &run->device.averages[g];
 }
 
 nt_status nt__device_setup(nt_run *run) {
     if (!make_room(run)) return NT_OUT_OF_MEMORY;
+    bind_averages(run);
     nt_status status = NT_OK;
     for (size_t g = 0; status == NT_OK && g < run->layout.group_count; g++) {
         status = upload_parameters(run, g);
@@ -224,6 +247,7 @@ void nt__device_free(nt_run *run) {
     for (size_t g = 0; g < groups; g++) {
         nt__buffer_free(&run->device.parameters[g]);
         if (run->device.accumulators) nt__buffer_free(&run->device.accumulators[g]);
+        if (run->device.averages) nt__buffer_free(&run->device.averages[g]);
     }
     if (run->rates) free_scalars(run->rates, run->layout.group_count);
     if (run->inputs) free_scalars(run->inputs, run->input_count);
@@ -245,7 +269,7 @@ static nt__buffer *bound(nt_run *run, const nt__argument *argument, const nt__ro
                          bool first) {
     int index = argument->index;
     switch ((nt__role)argument->role) {
-    case NT__ROLE_PARAMETERS: return &run->device.parameters[index];
+    case NT__ROLE_PARAMETERS: return nt__evaluated_parameters(run, (size_t)index);
     case NT__ROLE_ACCUMULATOR: return &run->device.accumulators[index];
     case NT__ROLE_STATE: return &run->device.states[index];
     case NT__ROLE_RATE: return &run->rates[index].buffer;

@@ -134,10 +134,14 @@ nt_status nt__evaluate_split(nt_run *run, const nt__split *split) {
     if (status != NT_OK) return status;
     ev.outputs = nt_array_new(run->outputs_type.dtype, run->outputs_type.shape);
     if (!ev.outputs) return NT_OUT_OF_MEMORY;
-    status = nt__stream_open(split, &options, &ev.stream);
+    status = nt__averages_begin(run);
     if (status == NT_OK) {
-        status = pass(&ev);
-        nt__stream_close(ev.stream);
+        status = nt__stream_open(split, &options, &ev.stream);
+        if (status == NT_OK) {
+            status = pass(&ev);
+            nt__stream_close(ev.stream);
+        }
+        nt__averages_end(run);
     }
     nt_array_free(ev.outputs);
     if (status == NT_OK) status = tell_transfers(&ev);

@@ -45,6 +45,8 @@ static nt_status find_rule(const nt_run *run, const char *group, nt__training *o
     out->rule = nt__rule_resolve(hooks->optimizer ? hooks->optimizer(run->fields, group) : (nt_rule){0});
     nt_status status = nt__rule_check(&out->rule);
     if (status == NT_OK) status = add_decay(run, group, out);
+    if (status == NT_OK && run->settings.ema_decay > 0 && !nt__rule_is_frozen(&out->rule))
+        out->rule = nt__rule_with_ema(out->rule, run->settings.ema_decay);
     if (status == NT_OK) status = nt__rule_check(&out->rule);
     return status == NT_OK ? NT_OK
                            : nt__fail_in(status, "the optimizer of group '%s' of %s", group, run->experiment->name);
@@ -106,7 +108,7 @@ static nt_status resolve(nt_run *run, size_t g) {
     training->first_input = run->input_count;
     run->state_count += nt__rule_state_count(&training->rule);
     run->input_count += nt__rule_input_count(&training->rule);
-    training->decays = nt__rule_ends_in_decay(&training->rule);
+    training->decays = nt__rule_has_decay(&training->rule);
     if (nt__rule_uses_decayed(&training->rule)) status = find_spared(run, g, training);
     return status == NT_OK && training->decays ? find_anchor(run, g, training) : status;
 }

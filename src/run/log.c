@@ -53,6 +53,7 @@ static nt_status log_values(nt_run *run, nt__arena *texts) {
                                       {"accum", NULL, (double)s->accum},
                                       {"max_epochs", NULL, (double)s->max_epochs},
                                       {"gradient_clip_norm", NULL, s->gradient_clip_norm},
+                                      {"ema_decay", NULL, s->ema_decay},
                                       {"learning_rate", NULL, s->learning_rate},
                                       {"check_divergence", NULL, s->check_divergence},
                                       {"rule", rule, 0},

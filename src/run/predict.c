@@ -276,10 +276,14 @@ static nt_status run_batches(prediction *p) {
     nt__stream *stream;
     nt_status status = make_outputs(p);
     if (status != NT_OK || p->split.rows == 0) return status;
-    status = nt__stream_open(&p->split, &options, &stream);
+    status = nt__averages_begin(run);
     if (status != NT_OK) return status;
-    status = pass(p, stream);
-    nt__stream_close(stream);
+    status = nt__stream_open(&p->split, &options, &stream);
+    if (status == NT_OK) {
+        status = pass(p, stream);
+        nt__stream_close(stream);
+    }
+    nt__averages_end(run);
     return status;
 }
 

@@ -326,6 +326,43 @@ static nt_status trace_training(nt_run *run) {
     return status == NT_OK ? trace_optimizer(run) : status;
 }
 
+/* ---- parameters to evaluate with -------------------------------------------------------------------------------- */
+
+static void average_group(nt__tracing *t, size_t g, nt__result *out) {
+    nt_tensor states[NT__MAX_STATES], inputs[NT__MAX_INPUTS];
+    nt__step step = {.x = t->parameters[g], .inputs = inputs, .states = states, .group = &t->run->layout.groups[g]};
+    input_states(t, g, states);
+    input_scalars(t, g, inputs);
+    *out = (nt__result){.name = "averages", .value = nt__rule_evaluated(&t->run->training[g].rule, &step)};
+}
+
+static bool any_averages(const nt_run *run) {
+    for (size_t g = 0; g < run->layout.group_count; g++)
+        if (nt__rule_averages(&run->training[g].rule)) return true;
+    return false;
+}
+
+/* Of all groups whose rule averages; where none does there is no program. */
+static nt_status trace_average(nt_run *run) {
+    if (!any_averages(run)) return NT_OK;
+    nt__tracing t;
+    nt_status status = nt__tracing_begin(&t, run, false);
+    if (status != NT_OK) return status;
+    size_t count = 0, groups = run->layout.group_count;
+    nt__result *results = nt__arena_alloc(&t.arena, groups, sizeof *results);
+    nt__port *ports = nt__arena_alloc(&t.arena, groups, sizeof *ports);
+    if (!results || !ports) status = NT_OUT_OF_MEMORY;
+    for (size_t g = 0; status == NT_OK && g < groups; g++) {
+        if (!nt__rule_averages(&run->training[g].rule)) continue;
+        ports[count] = (nt__port){.name = "averages", .purpose = NT__PARAMETERS};
+        average_group(&t, g, &results[count++]);
+    }
+    if (status == NT_OK)
+        status = nt__tracing_finish(&t, "average", results, ports, count, NULL, 0, &run->programs.average);
+    nt__tracing_end(&t);
+    return status;
+}
+
 /* ---- forward ---------------------------------------------------------------------------------------------------- */
 
 /* Kept for predictions, whose arrays no split has; they outlive the trace. */
@@ -460,6 +497,7 @@ nt_status nt__trace_programs(nt_run *run) {
     if (status == NT_OK) nt__batch_name_field(run);
     if (status == NT_OK && run->train) status = nt__groups_resolve(run);
     if (status == NT_OK && run->train) status = run->settings.manual ? nt__trace_manual_step(run) : trace_training(run);
+    if (status == NT_OK && run->train) status = trace_average(run);
     if (status == NT_OK) status = trace_forward(run);
     return status == NT_OK ? trace_metrics(run) : status;
 }
@@ -467,9 +505,11 @@ nt_status nt__trace_programs(nt_run *run) {
 void nt__programs_free(nt_run *run) {
     nt__program_free(run->programs.gradient);
     nt__program_free(run->programs.optimizer);
+    nt__program_free(run->programs.average);
     nt__program_free(run->programs.forward);
     nt__program_free(run->programs.manual_step);
-    run->programs.gradient = run->programs.optimizer = run->programs.forward = run->programs.manual_step = NULL;
+    run->programs.gradient = run->programs.optimizer = run->programs.average = NULL;
+    run->programs.forward = run->programs.manual_step = NULL;
     for (size_t i = 0; i < run->programs.metrics_count; i++) nt__program_free(run->programs.metrics[i].program);
     run->programs.metrics_count = 0;
     nt__model_free(run->model);

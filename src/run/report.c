@@ -56,6 +56,7 @@ static void add_settings(const nt_run *run, nt__text *out) {
     if (s->from.max_steps != NT__FROM_DEFAULT) add_number("max_steps", s->max_steps, s->from.max_steps, out);
     add_number("accum", s->accum, s->from.accum, out);
     nt__text_add(out, "  learning_rate: %.3g [%s]\n", s->learning_rate, sources[s->from.learning_rate]);
+    if (s->ema_decay > 0) nt__text_add(out, "  ema_decay: %.4g [%s]\n", s->ema_decay, sources[s->from.ema_decay]);
     if (s->from.check_divergence != NT__FROM_DEFAULT)
         nt__text_add(out, "  check_divergence: %s [%s]\n", s->check_divergence ? "true" : "false",
                      sources[s->from.check_divergence]);

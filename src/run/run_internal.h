@@ -33,14 +33,15 @@ typedef enum nt__role {
 /* Where a setting came from; the later ones win (H-31). */
 typedef enum nt__source { NT__FROM_DEFAULT, NT__FROM_FIELD, NT__FROM_HOOK, NT__FROM_OPTION } nt__source;
 typedef struct nt__sources {
-    nt__source run_dir, seed, max_epochs, max_steps, accum, gradient_clip_norm, learning_rate, check_divergence, rule;
+    nt__source run_dir, seed, max_epochs, max_steps, accum, gradient_clip_norm, ema_decay, learning_rate,
+        check_divergence, rule;
 } nt__sources;
 
 typedef struct nt__settings {
     nt__sources from;
     const char *run_dir;
     int64_t seed, max_epochs, max_steps, accum;
-    double gradient_clip_norm, learning_rate;
+    double gradient_clip_norm, ema_decay, learning_rate;
     bool check_divergence;
     int64_t batch; /* with no_data only */
     bool no_data, no_log, quiet, evaluate_only, trace_transfers, no_disk_cache;
@@ -156,7 +157,7 @@ typedef struct nt__training {
     bool decay_is_hooked; /* it did */
     bool frozen;          /* no gradient, no update, no state */
     size_t first_state, first_input;
-    bool decays;                      /* the rule ends in Decay */
+    bool decays;                      /* a rule of the chain is Decay */
     bool *spared;                     /* one for each row of the layout: what the no_decay hook leaves alone */
     size_t array_count, spared_count; /* of the group; 0 where no rule asks */
     nt_anchor anchor;
@@ -188,6 +189,7 @@ typedef struct nt__transfers {
 typedef struct nt__programs {
     nt__program *gradient, *optimizer, *forward;
     nt__program *manual_step; /* in manual mode in place of gradient and optimizer */
+    nt__program *average; /* what evaluations have for parameters; NULL: the parameters that are trained */
     nt__metrics_program *metrics;
     size_t metrics_count;
     nt__traced_metrics train_metrics; /* of the program that has the loss */
@@ -212,7 +214,10 @@ typedef struct nt__device {
     nt__buffer *parameters, *accumulators; /* one a group */
     nt__buffer *states;
     nt__buffer *layer_states;
-    nt__buffer seed;     /* alive when the model draws random numbers */
+    nt__buffer seed;      /* alive when the model draws random numbers */
+    nt__buffer *averages; /* one a group: alive in an evaluation, where its rule averages */
+    nt__buffer **average_results;
+    int average_users;
     nt__buffer count;    /* of the step so far, of a weighted loss */
     nt__buffer flags[2]; /* false, true */
     nt__buffer outputs;  /* of forward, for as long as a batch is worked on */
@@ -361,6 +366,16 @@ nt_status nt__device_setup(nt_run *run);
 void nt__device_free(nt_run *run);
 nt_status nt__launch(nt_run *run, nt__program *program, const nt__routes *routes, nt__staged *staged, bool first,
                      nt__buffer *const *results);
+
+/* The states of a group that start at its parameters, anew from these values: each into its place among `fresh`, which
+ * has one buffer a state of the run. */
+nt_status nt__states_restart(nt_run *run, size_t g, const void *parameters, nt__buffer *fresh);
+
+/* averages.c: between these two calls every program reads the parameters that evaluations have. They may be nested. */
+nt_status nt__averages_begin(nt_run *run);
+void nt__averages_end(nt_run *run);
+/* Those of a group. */
+nt__buffer *nt__evaluated_parameters(nt_run *run, size_t g);
 
 /* A new value for a scalar's buffer, from aligned memory that is lent. A program in flight may still read the former
  * one, and freeing lent memory waits for that; so it stays until the value after this. The fresh one is made first. */

@@ -15,9 +15,13 @@
     }
 
 static const nt__setting settings[] = {
-    SETTING(run_dir, STRING, true, false),       SETTING(seed, INT64, true, false),
-    SETTING(max_epochs, INT64, true, true),      SETTING(max_steps, INT64, true, true),
-    SETTING(accum, INT64, true, true),           SETTING(gradient_clip_norm, DOUBLE, true, true),
+    SETTING(run_dir, STRING, true, false),
+    SETTING(seed, INT64, true, false),
+    SETTING(max_epochs, INT64, true, true),
+    SETTING(max_steps, INT64, true, true),
+    SETTING(accum, INT64, true, true),
+    SETTING(gradient_clip_norm, DOUBLE, true, true),
+    SETTING(ema_decay, DOUBLE, true, true),
     SETTING(learning_rate, DOUBLE, false, true), /* a field of that name may be anything (H-24) */
     SETTING(check_divergence, BOOL, true, true),
 };
@@ -29,6 +33,7 @@ static const nt__settings defaults = {
     .max_steps = INT64_MAX, /* no limit */
     .accum = 1,
     .gradient_clip_norm = 0,
+    .ema_decay = 0,
     .learning_rate = 1e-3,
     .check_divergence = true,
 };
@@ -224,6 +229,8 @@ static nt_status check(const nt__settings *s) {
     if (s->max_steps < 0) return refuse_whole(s, "max_steps", s->max_steps, "give 0 or more");
     if (!isfinite(s->gradient_clip_norm))
         return refuse_real(s, "gradient_clip_norm", s->gradient_clip_norm, "give a finite number, 0 for no clipping");
+    if (!(s->ema_decay >= 0 && s->ema_decay < 1))
+        return refuse_real(s, "ema_decay", s->ema_decay, "give a number below 1 such as 0.999, 0 for no average");
     if (s->learning_rate <= 0 || !isfinite(s->learning_rate))
         return refuse_real(s, "learning_rate", s->learning_rate, "give a finite number above 0");
     return NT_OK;

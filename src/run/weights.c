@@ -5,12 +5,12 @@
 
 #include "run/run_internal.h"
 
-/* A host copy of a group's flat buffer. */
+/* A host copy of a group's flat buffer, as evaluations have it between nt__averages_begin and nt__averages_end. */
 static nt_status read_group(nt_run *run, int group, nt_array **out) {
     nt__type type = nt__group_type(&run->layout.groups[group]);
     *out = nt_array_new(type.dtype, type.shape);
     if (!*out) return NT_OUT_OF_MEMORY;
-    nt_status status = nt__buffer_read(run->engine, &run->device.parameters[group], (*out)->data);
+    nt_status status = nt__buffer_read(run->engine, nt__evaluated_parameters(run, (size_t)group), (*out)->data);
     if (status == NT_OK) return NT_OK;
     nt_array_free(*out);
     *out = NULL;
@@ -66,8 +66,11 @@ nt_array *nt_run_parameter(nt_run *run, const char *path) {
         fail_unknown(run, path);
         return NULL;
     }
-    nt_array *flat;
-    if (read_group(run, row->group, &flat) != NT_OK) return NULL;
+    nt_array *flat = NULL;
+    if (nt__averages_begin(run) != NT_OK) return NULL;
+    read_group(run, row->group, &flat);
+    nt__averages_end(run);
+    if (!flat) return NULL;
     nt_array *copy = nt_array_from(row->type.dtype, row->type.shape, piece(row, flat));
     nt_array_free(flat);
     return copy;
@@ -107,11 +110,13 @@ static nt_status read_all(nt_run *run, saved *s) {
     size_t groups = run->layout.group_count, rows = run->layout.row_count, states = count_states(run);
     s->copies = nt__arena_alloc(&s->arena, groups + states, sizeof *s->copies);
     s->arrays = nt__arena_alloc(&s->arena, rows + states, sizeof *s->arrays);
-    nt_status status = s->copies && s->arrays ? NT_OK : NT_OUT_OF_MEMORY;
+    nt_status status = s->copies && s->arrays ? nt__averages_begin(run) : NT_OUT_OF_MEMORY;
+    if (status != NT_OK) return status;
     for (size_t g = 0; status == NT_OK && g < groups; g++) {
         status = read_group(run, (int)g, &s->copies[g]);
         if (status == NT_OK) s->copy_count++;
     }
+    nt__averages_end(run);
     for (size_t i = 0; status == NT_OK && i < rows; i++) {
         const nt__row *row = &run->layout.rows[i];
         s->arrays[s->count++] = (nt__named_array){row->path, row->type, piece(row, s->copies[row->group])};
@@ -225,7 +230,23 @@ static nt_status check_file(const nt_run *run, const char *path, const nt__safet
     return status;
 }
 
-static nt_status upload_group(const nt_run *run, int group, const nt__safetensors *file, nt__buffer *fresh) {
+/* A buffer of the run with what is to take its place. */
+typedef struct replaced {
+    nt__buffer *buffer, fresh;
+} replaced;
+
+/* Puts what was uploaded into use, or frees it; the others are as they were. */
+static void settle(replaced *all, size_t count, bool use) {
+    for (size_t i = 0; i < count; i++) {
+        if (all[i].fresh.state != NT__BUFFER_ALIVE) continue;
+        nt__buffer_free(use ? all[i].buffer : &all[i].fresh);
+        if (use) *all[i].buffer = all[i].fresh;
+    }
+}
+
+/* Parameters of a group, and the states of its rule that start at them. */
+static nt_status upload_group(nt_run *run, int group, const nt__safetensors *file, nt__buffer *fresh,
+                              nt__buffer *states) {
     nt__type type = nt__group_type(&run->layout.groups[group]);
     nt_array *flat = nt_array_new(type.dtype, type.shape);
     if (!flat) return NT_OUT_OF_MEMORY;
@@ -237,6 +258,7 @@ static nt_status upload_group(const nt_run *run, int group, const nt__safetensor
     }
     nt_status status =
         nt__buffer_upload(run->engine, 0, run->device.parameters[group].name, NT__PARAMETERS, type, flat->data, fresh);
+    if (status == NT_OK && run->training) status = nt__states_restart(run, (size_t)group, flat->data, states);
     nt_array_free(flat);
     return status;
 }
@@ -247,24 +269,17 @@ static nt_status upload_state(const nt_run *run, const nt__leaf *state, const nt
                              nt__safetensors_find(file, state->path)->data, fresh);
 }
 
-/* A buffer of the run with what is to take its place. */
-typedef struct replaced {
-    nt__buffer *buffer, fresh;
-} replaced;
-
-static nt_status upload_all(nt_run *run, const nt__safetensors *file, replaced *all, size_t *count) {
+static nt_status upload_all(nt_run *run, const nt__safetensors *file, replaced *all, nt__buffer *states) {
     nt_status status = NT_OK;
     const nt__leaf *state;
-    size_t place;
+    size_t place, count = 0;
     for (size_t g = 0; status == NT_OK && g < run->layout.group_count; g++) {
-        all[*count].buffer = &run->device.parameters[g];
-        status = upload_group(run, (int)g, file, &all[*count].fresh);
-        if (status == NT_OK) ++*count;
+        all[count].buffer = &run->device.parameters[g];
+        status = upload_group(run, (int)g, file, &all[count++].fresh, states);
     }
     for (size_t i = 0; status == NT_OK && (state = nt__layer_state(run, i, &place)); i++) {
-        all[*count].buffer = &run->device.layer_states[place];
-        status = upload_state(run, state, file, &all[*count].fresh);
-        if (status == NT_OK) ++*count;
+        all[count].buffer = &run->device.layer_states[place];
+        status = upload_state(run, state, file, &all[count++].fresh);
     }
     return status;
 }
@@ -273,14 +288,14 @@ static nt_status upload_all(nt_run *run, const nt__safetensors *file, replaced *
 static nt_status take(nt_run *run, const char *path, const nt__safetensors *file) {
     nt_status status = check_file(run, path, file);
     if (status != NT_OK) return status;
-    size_t uploaded = 0;
-    replaced *all = nt__alloc(run->layout.group_count + count_states(run), sizeof *all);
-    if (!all) return NT_OUT_OF_MEMORY;
-    status = upload_all(run, file, all, &uploaded);
-    for (size_t i = 0; i < uploaded; i++) {
-        nt__buffer_free(status == NT_OK ? all[i].buffer : &all[i].fresh);
-        if (status == NT_OK) *all[i].buffer = all[i].fresh;
-    }
+    size_t arrays = run->layout.group_count + count_states(run), count = arrays + run->state_count;
+    replaced *all = nt__alloc(count, sizeof *all);
+    nt__buffer *states = nt__alloc(run->state_count + 1, sizeof *states);
+    status = all && states ? upload_all(run, file, all, states) : NT_OUT_OF_MEMORY;
+    for (size_t i = 0; all && states && i < run->state_count; i++)
+        all[arrays + i] = (replaced){&run->device.states[i], states[i]};
+    if (all && states) settle(all, count, status == NT_OK);
+    nt__free(states);
     nt__free(all);
     return status;
 }

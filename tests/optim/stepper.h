@@ -13,12 +13,13 @@
 
 enum { STEPPER_GROUPS = 2 };
 
-/* The arrays of a group. CLIPPED is what the rule saw as its gradient. */
+/* The arrays of a group. CLIPPED is what the rule saw as its gradient; EVALUATED is there where the rule averages. */
 enum {
     PARAMETERS,
     GRADIENT,
     RATE,
     CLIPPED,
+    EVALUATED,
     DECAYED,
     ANCHOR,
     PLACES,
@@ -81,7 +82,12 @@ static inline void stepper_update(stepper *s, size_t group, nt_tensor gradient) 
     }
     step.decayed = s->spares ? &decayed : NULL;
     step.anchor = s->anchored ? &anchor : NULL;
-    stepper_result(s, group, PARAMETERS, nt__rule_apply(rule, &step));
+    nt_tensor x = nt__rule_apply(rule, &step);
+    stepper_result(s, group, PARAMETERS, x);
+    if (nt__rule_averages(rule)) {
+        nt__step behind = {.x = x, .inputs = inputs, .states = next, .group = &s->groups[group]};
+        stepper_result(s, group, EVALUATED, nt__rule_evaluated(rule, &behind));
+    }
     stepper_result(s, group, CLIPPED, gradient);
     for (int i = 0; nt__rule_state(rule, (size_t)i, &state); i++) stepper_result(s, group, STATE + i, next[i]);
 }

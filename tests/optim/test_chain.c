@@ -46,6 +46,18 @@ static void decay_is_last_l41(void **state) {
     admitted(nt_chain(nt_clip_norm(), nt_radam(), nt_decay(0.1)));
 }
 
+static void an_average_is_last(void **state) {
+    (void)state;
+    refused(nt_chain(nt_schedule_free_adamw(), nt_clip_norm()),
+            "schedule-free AdamW is rule 1 of a chain of 2 (schedule-free AdamW, ClipNorm): it must be the last");
+    refused(nt__rule_with_ema(nt_schedule_free_adamw(), 0.9),
+            "rules schedule-free AdamW and EMA of one chain both say what to evaluate with");
+    refused(nt_chain(nt_schedule_free_adamw(), nt_decay(0.1)), "it must be the last");
+    admitted(nt__rule_with_ema(nt_chain(nt_adam(), nt_decay(0.1)), 0.9));
+    refused(nt__rule_with_ema(nt_adam(), 1), "ema_decay of rule EMA is 1; it must be between 0 and 1");
+    admitted(nt_chain(nt_clip_norm(), nt_schedule_free_adamw()));
+}
+
 static void inputs_are_not_shared_l42(void **state) {
     (void)state;
     refused(nt_chain(nt_adam(), nt_sgd()), "rules Adam and SGD of one chain both have learning_rate");
@@ -120,10 +132,11 @@ static void inputs_are_no_constants(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(numbers_have_ranges),        cmocka_unit_test(decay_is_last_l41),
-        cmocka_unit_test(inputs_are_not_shared_l42),  cmocka_unit_test(a_chain_uses_the_rate),
-        cmocka_unit_test(frozen_stands_alone),        cmocka_unit_test(a_chain_has_a_limit),
-        cmocka_unit_test(a_kind_must_make_sense_l39), cmocka_unit_test(inputs_are_no_constants),
+        cmocka_unit_test(numbers_have_ranges),     cmocka_unit_test(decay_is_last_l41),
+        cmocka_unit_test(an_average_is_last),      cmocka_unit_test(inputs_are_not_shared_l42),
+        cmocka_unit_test(a_chain_uses_the_rate),   cmocka_unit_test(frozen_stands_alone),
+        cmocka_unit_test(a_chain_has_a_limit),     cmocka_unit_test(a_kind_must_make_sense_l39),
+        cmocka_unit_test(inputs_are_no_constants),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -104,7 +104,7 @@ NT_DEFINE(Moves, MOVES, .build_data = build_data, .forward = forward, .loss = lo
 /* Which hooks there are for metrics. */
 enum { VAL_LOSS, ON_HOST, TRACED };
 
-enum { NOTHING = 0, GRADIENT = 1, OPTIMIZER = 2, FORWARD = 4, METRICS = 8 };
+enum { NOTHING = 0, GRADIENT = 1, OPTIMIZER = 2, FORWARD = 4, METRICS = 8, AVERAGE = 16 };
 
 typedef struct variant {
     Moves e;
@@ -167,6 +167,13 @@ static void clip(variant *v) {
 /* P-22. */
 static void clip_of_0(variant *v) {
     v->options.gradient_clip_norm = (nt_maybe_double){true, 0};
+}
+/* Evaluations then have a program more, which training does not. */
+static void average(variant *v) {
+    v->options.ema_decay = (nt_maybe_double){true, 0.9};
+}
+static void average_of_0(variant *v) {
+    v->options.ema_decay = (nt_maybe_double){true, 0};
 }
 static void edited_forward(variant *v) {
     (void)v;
@@ -232,6 +239,8 @@ static const struct {
     {"accum", accum, GRADIENT, VAL_LOSS},
     {"clip threshold", clip, OPTIMIZER, VAL_LOSS},
     {"clip threshold 0", clip_of_0, NOTHING, VAL_LOSS},
+    {"moving average", average, OPTIMIZER | AVERAGE, VAL_LOSS},
+    {"moving average of 0", average_of_0, NOTHING, VAL_LOSS},
     {"forward", edited_forward, GRADIENT | FORWARD, VAL_LOSS},
     {"loss", edited_loss, GRADIENT | METRICS, VAL_LOSS},
     {"metrics on the host", edited_metrics, NOTHING, ON_HOST},
@@ -284,7 +293,8 @@ static bool same_metrics(const nt_run *a, const nt_run *b) {
 static unsigned moved(const nt_run *a, const nt_run *b) {
     return (same_text(a->programs.gradient, b->programs.gradient) ? 0 : GRADIENT) |
            (same_text(a->programs.optimizer, b->programs.optimizer) ? 0 : OPTIMIZER) |
-           (same_text(a->programs.forward, b->programs.forward) ? 0 : FORWARD) | (same_metrics(a, b) ? 0 : METRICS);
+           (same_text(a->programs.forward, b->programs.forward) ? 0 : FORWARD) | (same_metrics(a, b) ? 0 : METRICS) |
+           (!a->programs.average == !b->programs.average ? 0 : AVERAGE);
 }
 
 static uint64_t misses_of(nt_run *run) {
@@ -297,6 +307,7 @@ static uint64_t misses_of(nt_run *run) {
 static uint64_t programs(const nt_run *run, unsigned moves) {
     uint64_t count = 0;
     for (unsigned bit = GRADIENT; bit <= FORWARD; bit <<= 1) count += (moves & bit) != 0;
+    count += (moves & AVERAGE) != 0;
     return count + (moves & METRICS ? run->programs.metrics_count : 0);
 }
 
