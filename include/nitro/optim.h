@@ -165,6 +165,43 @@ typedef struct nt_lars_options {
 #define nt_lars(...) nt_lars_with((nt_lars_options){__VA_ARGS__})
 nt_rule nt_lars_with(nt_lars_options options);
 
+typedef struct nt_adafactor_options {
+    double decay_rate;         /* 0.8; above 0. Constants */
+    double clipping_threshold; /* 1: largest root of the mean square of a step before it is scaled */
+    double epsilon;            /* 1e-30 */
+    double factored_from;      /* 128: arrays whose last two axes have as many elements or more are factored */
+    bool no_parameter_scale;   /* the step is not multiplied by the array's own size */
+    double smallest_scale;     /* 1e-3: the least that it is multiplied by */
+} nt_adafactor_options;
+
+/* v = d v + (1 - d) (g g + epsilon) with d = 1 - t^-decay_rate, kept for a factored array as means over its rows and
+ * over its columns, r and c, which stand for r c / mean(r); u = g / sqrt(v); u = u / max(1, rms(u) /
+ * clipping_threshold); dx = eta max(rms(x), smallest_scale) u, rms the root of the mean square of an array. State: for
+ * a matrix of n by m n + m numbers. An array of more axes is matrices of its last two. Equal arrays that lie at equal
+ * distances, as those of equal layers do, are updated together; with the other arrays the program grows. Shazeer and
+ * Stern 2018, without momentum; the rate is a schedule's (1 / sqrt(t) up to 0.01 in the paper). */
+#define nt_adafactor(...) nt_adafactor_with((nt_adafactor_options){__VA_ARGS__})
+nt_rule nt_adafactor_with(nt_adafactor_options options);
+
+typedef struct nt_muon_options {
+    double beta;       /* 0.95; between 0 and 1. Constants, but for adam_ratio */
+    double beta1;      /* 0.9, of arrays that are no matrices */
+    double beta2;      /* 0.999 */
+    double epsilon;    /* 1e-8 */
+    int iterations;    /* 5 */
+    bool no_nesterov;  /* the momentum itself is made orthogonal, not a step ahead of it */
+    double adam_ratio; /* 1: what the rate is multiplied by for arrays that are no matrices; above 0; an input */
+} nt_muon_options;
+
+/* Of a matrix (two axes: inputs, outputs): m = beta m + (1 - beta) g; n = beta m / (1 - beta^(t+1)) + (1 - beta) g / (1
+ * - beta^t); X = n / (|n| + epsilon), then 5 times X = 3.4445 X - 4.775 A X + 2.0315 A A X with A = X X^T; dx = eta
+ * sqrt(max(1, outputs / inputs)) X. Arrays of other than two axes take Adam's dx times adam_ratio. Embeddings and the
+ * last layer are matrices too, which are better put into a group with another rule by the param_group hook; a weight
+ * decay is that of the weight_decay hook. Equal matrices at equal distances are updated together, as with Adafactor.
+ * Jordan et al. 2024. */
+#define nt_muon(...) nt_muon_with((nt_muon_options){__VA_ARGS__})
+nt_rule nt_muon_with(nt_muon_options options);
+
 /* ---- rules that evaluate with other parameters than they train ------------------------------------------------- */
 
 typedef struct nt_schedule_free_options {
@@ -272,8 +309,9 @@ typedef struct nt_rule_array {
 typedef struct nt_rule_state {
     const char *name;
     bool is_scalar;
-    bool is_count;                                                /* a scalar of i32 */
-    int64_t (*length)(const nt_rule_array *arrays, size_t count); /* NULL: one element for each parameter */
+    bool is_count; /* a scalar of i32 */
+    /* Elements, from the group's arrays and the rule's numbers; NULL: one for each parameter. */
+    int64_t (*length)(const nt_rule_array *arrays, size_t count, const double *numbers);
     nt_start start; /* with NT_START_AT_NUMBER `number` is the place among the rule's numbers */
     int number;
     double value;

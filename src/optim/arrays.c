@@ -56,3 +56,20 @@ nt_tensor nt__sheet_done(nt__sheet *sheet) {
     close_stretch(sheet);
     return sheet->flat;
 }
+
+/* ---- states of their own length --------------------------------------------------------------------------------- */
+
+nt_tensor nt__packed_take(nt_tensor packed, int64_t at, nt_shape shape) {
+    int64_t length = nt_shape_elements(shape);
+    return nt_reshape_at(nt_slice(packed, nt_dims(at), nt_dims(at + length)), shape, NT_SITE);
+}
+
+int64_t nt__packed_put(nt_tensor *packed, int64_t at, nt_tensor values) {
+    int64_t length = nt_shape_elements(nt_shape_of(values));
+    *packed = nt_update_slice(*packed, nt_reshape(values, length), nt_dims(at));
+    return at + length;
+}
+
+int64_t nt__last_axis(const nt__bundle *bundle) {
+    return bundle->shape.rank ? bundle->shape.dims[bundle->shape.rank - 1] : 1;
+}

@@ -68,7 +68,7 @@ nt__type nt__state_type(const nt__state *state, const nt__group *group) {
     const nt_rule_state *is = state->state;
     nt_dtype dtype = is->is_count ? NT_I32 : nt__arithmetic_type(group->dtype);
     if (is->is_scalar || is->is_count) return (nt__type){dtype, {0}};
-    int64_t length = is->length ? is->length(group->arrays, group->array_count) : group->length;
+    int64_t length = is->length ? is->length(group->arrays, group->array_count, state->link->numbers) : group->length;
     return (nt__type){dtype, nt_dims(length)};
 }
 

@@ -173,6 +173,31 @@ static void the_optimizer_does_not_see_the_arrays(void **state) {
     }
 }
 
+static nt_rule lamb(const void *e, const char *group) {
+    (void)e;
+    (void)group;
+    return nt_lamb();
+}
+
+/* Nor does LAMB's, which has a ratio of each array: but for the sizes of the tables that say where they lie. */
+static void a_ratio_of_each_array_does_not_grow_with_them(void **state) {
+    (void)state;
+    size_t lengths[2];
+    nt_experiment experiment = *Many_experiment();
+    experiment.hooks.optimizer = lamb;
+    for (int i = 0; i < 2; i++) {
+        Many e = Many_defaults();
+        e.arrays = i ? 1000 : 10;
+        nt_run *run;
+        nt_run_options options = quiet_options(NULL);
+        assert_ok(nt_run_new(&experiment, &e, &options, &run));
+        lengths[i] = strlen(nt__program_text(run->programs.optimizer));
+        assert_int_equal(run->training[0].spared_count, e.arrays);
+        nt_run_free(run);
+    }
+    assert_true(lengths[1] < lengths[0] + 200);
+}
+
 /* Its text grows with the groups, and only with them. */
 static void it_grows_with_the_groups(void **state) {
     (void)state;
@@ -351,6 +376,7 @@ int main(void) {
         cmocka_unit_test(the_layout_can_be_read),
         cmocka_unit_test(what_is_refused),
         cmocka_unit_test(the_optimizer_does_not_see_the_arrays),
+        cmocka_unit_test(a_ratio_of_each_array_does_not_grow_with_them),
         cmocka_unit_test(it_grows_with_the_groups),
         cmocka_unit_test(g_of_each_cross_the_boundary),
         cmocka_unit_test(groups_do_not_change_the_numbers),
