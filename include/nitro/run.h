@@ -80,6 +80,9 @@ typedef struct nt_run_options {
     bool trace_transfers;               /* a notice for each step: what moved to and from the device */
     /* Replaces what the schedules hook declares, all of it. A list that ends with a NULL name; NULL: not given. */
     const nt_named_schedule *schedules;
+    /* Each step's line in the log and its event have grad_norm: the L2 norm of all gradients that are trained with,
+     * after accumulation and before any clip. */
+    bool gradient_norm;
     bool no_disk_cache; /* programs are neither looked for on disk nor kept there */
     /* Options of the engine's compiler for all programs of the run, "NAME=VALUE" each, as in
      * "xla_cpu_prefer_vector_width=256". true and false are a bool, whole numbers an integer, other numbers a real, the

@@ -14,13 +14,19 @@ static const struct {
     [NT_COMBINE_NONE] = {"nt_device_value", false},
 };
 
+/* What a run adds to the line of a step itself. */
+static bool is_own(const char *name) {
+    return strcmp(name, "loss") == 0 || strcmp(name, "grad_norm") == 0;
+}
+
 static bool name_is_right(const nt_device_metrics *metrics, const char *name, const char *function, nt_site site) {
     if (!name || !*name) {
         nt__trace_fail(site, function, "a metric without a name: give it one");
         return false;
     }
-    if (!metrics->combined && strcmp(name, "loss") == 0) {
-        nt__trace_fail(site, function, "the line of a step has the loss already: give 'loss' another name");
+    if (!metrics->combined && is_own(name)) {
+        nt__trace_fail(site, function, "'%s' is a name of the run's own in the line of a step: give '%s' another name",
+                       name, name);
         return false;
     }
     for (size_t i = 0; i < metrics->count; i++) {

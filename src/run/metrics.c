@@ -75,9 +75,11 @@ nt_status nt__call_host_hook(nt_run *run, nt__host_hook hook, const char *name, 
 /* ---- train metrics ---------------------------------------------------------------------------------------------- */
 
 nt_status nt__step_metrics_begin(const nt_run *run, nt__step_metrics *metrics) {
-    *metrics = (nt__step_metrics){.count = 1 + run->programs.train_metrics.count};
+    size_t own = run->settings.gradient_norm ? 2 : 1;
+    *metrics = (nt__step_metrics){.own = own, .count = own + run->programs.train_metrics.count};
     metrics->values = nt__alloc(metrics->count, sizeof *metrics->values);
-    if (metrics->values) metrics->values[0].name = "loss";
+    if (metrics->values) metrics->values[NT__VALUE_LOSS].name = "loss";
+    if (metrics->values && own > 1) metrics->values[NT__VALUE_NORM].name = "grad_norm";
     bool on_host = run->experiment->hooks.host_train_metrics && !run->settings.manual;
     if (on_host) metrics->outputs = nt_array_new(run->outputs_type.dtype, run->outputs_type.shape);
     bool right = metrics->values && (metrics->outputs || !on_host);
@@ -93,19 +95,19 @@ void nt__step_metrics_end(nt__step_metrics *metrics) {
 
 /* The names belong to `on_host`, which lives until the next step. */
 static nt_status take_host_values(nt__step_metrics *metrics) {
-    size_t count = nt__metrics_count(metrics->on_host);
-    nt_value *values = nt__realloc(metrics->values, 1 + count, sizeof *values);
+    size_t count = nt__metrics_count(metrics->on_host), own = metrics->own;
+    nt_value *values = nt__realloc(metrics->values, own + count, sizeof *values);
     if (!values) return NT_OUT_OF_MEMORY;
     metrics->values = values;
-    metrics->count = 1 + count;
+    metrics->count = own + count;
     for (size_t i = 0; i < count; i++)
-        values[1 + i] = (nt_value){nt__metrics_name(metrics->on_host, i), nt__metrics_value(metrics->on_host, i)};
+        values[own + i] = (nt_value){nt__metrics_name(metrics->on_host, i), nt__metrics_value(metrics->on_host, i)};
     return NT_OK;
 }
 
 static nt_status call_on_host(nt_run *run, nt__step_metrics *metrics, nt__buffer *outputs, nt__staged *staged) {
     nt__metrics_free(metrics->on_host);
-    metrics->count = 1;
+    metrics->count = metrics->own;
     metrics->on_host = nt__metrics_new();
     if (!metrics->on_host) return NT_OUT_OF_MEMORY;
     nt_status status = nt__buffer_read(run->engine, outputs, metrics->outputs->data);
@@ -118,5 +120,5 @@ static nt_status call_on_host(nt_run *run, nt__step_metrics *metrics, nt__buffer
 
 nt_status nt__step_metrics_read(nt_run *run, nt__step_metrics *metrics, nt__buffer *buffers, nt__staged *staged) {
     if (metrics->outputs) return call_on_host(run, metrics, buffers, staged);
-    return nt__traced_metrics_read(run, &run->programs.train_metrics, buffers, metrics->values + 1, NULL);
+    return nt__traced_metrics_read(run, &run->programs.train_metrics, buffers, metrics->values + metrics->own, NULL);
 }

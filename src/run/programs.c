@@ -276,10 +276,21 @@ static size_t input_gradients(nt__tracing *t, nt_tensor *gradients, size_t *trai
     return count;
 }
 
-void nt__clip_gradients(const nt_run *run, nt_tensor *gradients, size_t count) {
+nt_tensor nt__clip_gradients(const nt_run *run, nt_tensor *gradients, size_t count) {
     double threshold = run->settings.gradient_clip_norm;
-    if (!(threshold > 0)) return;
-    nt__clip_by_global_norm(gradients, count, nt__global_norm(gradients, count), threshold);
+    if (!(threshold > 0) && !run->settings.gradient_norm) return (nt_tensor){0};
+    nt_tensor norm = nt__global_norm(gradients, count);
+    nt__clip_by_global_norm(gradients, count, norm, threshold);
+    return norm;
+}
+
+/* Clips by the norm of all gradients, which is the last result where it is asked for. */
+static void clip(const nt_run *run, nt_tensor *gradients, nt__updated *out) {
+    nt_tensor norm = nt__clip_gradients(run, gradients, out->groups);
+    if (!run->settings.gradient_norm) return;
+    size_t last = out->groups + run->state_count;
+    out->results[last] = (nt__result){.name = "grad_norm", .value = norm};
+    out->ports[last] = (nt__port){.name = "grad_norm", .purpose = NT__OUTPUT};
 }
 
 /* Of a weighted loss: the sums of the step over its count. A step that counts nothing has gradients of zero. */
@@ -296,8 +307,9 @@ static nt_status trace_optimizer(nt_run *run) {
     nt_status status = nt__tracing_begin(&t, run, true);
     if (status != NT_OK) return status;
     size_t groups = run->layout.group_count;
-    nt__updated out = {.results = nt__arena_alloc(&t.arena, groups + run->state_count, sizeof *out.results),
-                       .ports = nt__arena_alloc(&t.arena, groups + run->state_count, sizeof *out.ports)};
+    size_t most = groups + run->state_count + 1;
+    nt__updated out = {.results = nt__arena_alloc(&t.arena, most, sizeof *out.results),
+                       .ports = nt__arena_alloc(&t.arena, most, sizeof *out.ports)};
     nt_tensor *gradients = nt__arena_alloc(&t.arena, groups, sizeof *gradients);
     size_t *trained = nt__arena_alloc(&t.arena, groups, sizeof *trained);
     nt__text rule = {0};
@@ -310,12 +322,13 @@ static nt_status trace_optimizer(nt_run *run) {
     }
     out.groups = input_gradients(&t, gradients, trained);
     divide_by_count(run, gradients, out.groups);
-    nt__clip_gradients(run, gradients, out.groups);
+    clip(run, gradients, &out);
     for (size_t i = 0; i < out.groups; i++)
         update_group(&t, trained[i], i, nt__gradients_of(&run->layout.groups[trained[i]], gradients[i]), &out);
     nt__part parts[] = {{"gradient_clip_norm", threshold}, {"rule", rule.data}};
-    status = nt__tracing_finish(&t, "optimizer", out.results, out.ports, out.groups + out.states, parts, 2,
-                                &run->programs.optimizer);
+    status =
+        nt__tracing_finish(&t, "optimizer", out.results, out.ports,
+                           out.groups + out.states + run->settings.gradient_norm, parts, 2, &run->programs.optimizer);
     nt__text_free(&rule);
     nt__tracing_end(&t);
     return status;

@@ -44,7 +44,7 @@ typedef struct nt__settings {
     double gradient_clip_norm, ema_decay, learning_rate;
     bool check_divergence;
     int64_t batch; /* with no_data only */
-    bool no_data, no_log, quiet, evaluate_only, trace_transfers, no_disk_cache;
+    bool no_data, no_log, quiet, evaluate_only, trace_transfers, no_disk_cache, gradient_norm;
     bool manual; /* train_step trains */
 } nt__settings;
 
@@ -99,13 +99,15 @@ typedef struct nt__metrics_program {
 /* NULL when there is none for so many rows. */
 const nt__metrics_program *nt__metrics_program_find(const nt_run *run, int64_t rows);
 
-/* The values of one step at a time: its loss, then those of the hook train_metrics or host_train_metrics. */
+/* The values of one step at a time: its loss, the norm of its gradients where it is asked for, then those of the hook
+ * train_metrics or host_train_metrics. */
 typedef struct nt__step_metrics {
     nt_array *outputs;   /* host copy for the host hook; NULL without it */
     nt_metrics *on_host; /* what it set */
-    nt_value *values;    /* the first is for the loss */
-    size_t count;
+    nt_value *values;    /* the first are the run's own */
+    size_t own, count;
 } nt__step_metrics;
+enum { NT__VALUE_LOSS, NT__VALUE_NORM };
 nt_status nt__step_metrics_begin(const nt_run *run, nt__step_metrics *metrics);
 /* `buffers` are the results that the gradient program has for them. */
 nt_status nt__step_metrics_read(nt_run *run, nt__step_metrics *metrics, nt__buffer *buffers, nt__staged *staged);

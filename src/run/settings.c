@@ -225,6 +225,10 @@ static nt_status check(const nt__settings *s) {
     if (s->evaluate_only) return NT_OK;
     nt_status status = check_accum(s);
     if (status != NT_OK) return status;
+    if (s->gradient_norm && s->manual)
+        return nt__fail(NT_INVALID,
+                        "gradient_norm is given, and training is manual (the train_step hook), which has gradients of "
+                        "its own: report their norm as a metric of train_step");
     if (s->max_epochs < 0) return refuse_whole(s, "max_epochs", s->max_epochs, "give 0 or more");
     if (s->max_steps < 0) return refuse_whole(s, "max_steps", s->max_steps, "give 0 or more");
     if (!isfinite(s->gradient_clip_norm))
@@ -271,6 +275,7 @@ nt_status nt__settings_resolve(nt_run *run, const nt_run_options *options) {
     s->evaluate_only = options->evaluate_only || options->no_data;
     s->quiet = options->quiet;
     s->trace_transfers = options->trace_transfers;
+    s->gradient_norm = options->gradient_norm;
     s->no_disk_cache = options->no_disk_cache;
     if (status == NT_OK) status = find_batch(run, options->batch);
     return status == NT_OK ? check(s) : status;

@@ -57,8 +57,8 @@ void nt__update_add(nt__tracing *t, size_t g, size_t place, nt_tensor x, const n
 /* Lists the layer states that this trace changed, and adds them to the results; each takes the memory of its input. */
 nt_status nt__carried_list(nt_run *run);
 void nt__carried_add(const nt_run *run, nt__result *results, nt__port *ports);
-/* Clips the norm of all of them together, where the run has a threshold. */
-void nt__clip_gradients(const nt_run *run, nt_tensor *gradients, size_t count);
+/* Clips the norm of all of them together, where the run has a threshold. The norm before that, where it was needed. */
+nt_tensor nt__clip_gradients(const nt_run *run, nt_tensor *gradients, size_t count);
 
 /* Prints the trace and makes a program of it. `extra` are parts beyond the GraphConst values and the arguments. */
 nt_status nt__tracing_finish(nt__tracing *t, const char *role, const nt__result *results, const nt__port *ports,

@@ -11,6 +11,7 @@
 typedef struct pending {
     nt__staged *staged;     /* NULL: none */
     nt__buffer loss, count; /* count: of a weighted loss */
+    nt__buffer norm;        /* of the step's gradients, where it is asked for */
     nt__buffer *metrics;    /* what the gradient program returns for train metrics */
     int64_t step;           /* completed steps before it */
     bool closes;            /* is it the last micro-batch of its step? */
@@ -19,7 +20,8 @@ typedef struct pending {
 typedef struct loop {
     nt_run *run;
     nt__stream *stream;
-    nt__buffer **loss_results, **optimizer_results; /* of the program that has the loss, and of the optimizer's */
+    nt__buffer **loss_results; /* of the program that has the loss */
+    nt__buffer **optimizer_results, **norm_result;
     pending slots[2];
     int newest;
     int64_t seen;                /* micro-batches of the epoch that were launched */
@@ -65,6 +67,7 @@ static nt_status diverged(const loop *l, const pending *p, double loss) {
 static void drop(const loop *l, pending *p) {
     nt__buffer_free(&p->loss);
     nt__buffer_free(&p->count);
+    nt__buffer_free(&p->norm);
     for (size_t i = 0; i < l->run->programs.train_metrics.result_count; i++) nt__buffer_free(&p->metrics[i]);
     nt__staged_free(p->staged);
     p->staged = NULL;
@@ -73,7 +76,7 @@ static void drop(const loop *l, pending *p) {
 static nt_status tell_step(loop *l, const pending *p, double loss) {
     nt_run *run = l->run;
     nt_value *values = l->metrics.values;
-    values[0].value = loss;
+    values[NT__VALUE_LOSS].value = loss;
     nt__tell(run, &(nt_event){.kind = NT_EVENT_STEP,
                               .epoch = run->epoch,
                               .max_epochs = run->settings.max_epochs,
@@ -122,6 +125,12 @@ static nt_status account(loop *l, pending *p, double *loss) {
     return NT_OK;
 }
 
+/* Of the step that the micro-batch closes. */
+static nt_status read_norm(loop *l, pending *p) {
+    if (!l->run->settings.gradient_norm) return NT_OK;
+    return read_scalar(l, &p->norm, &l->metrics.values[NT__VALUE_NORM].value);
+}
+
 /* Reads the loss (LP-51): checks it, logs it when it closes a step, frees the micro-batch. */
 static nt_status complete(loop *l, pending *p) {
     if (!p->staged) return NT_OK;
@@ -133,7 +142,8 @@ static nt_status complete(loop *l, pending *p) {
     if (status != NT_OK) status = at_step(l, p, status);
     if (status == NT_OK && !is_right) status = diverged(l, p, loss);
     if (status == NT_OK && p->closes) {
-        status = nt__step_metrics_read(l->run, &l->metrics, p->metrics, p->staged);
+        status = read_norm(l, p);
+        if (status == NT_OK) status = nt__step_metrics_read(l->run, &l->metrics, p->metrics, p->staged);
         status = status == NT_OK ? tell_step(l, p, loss) : at_step(l, p, status);
     }
     if (status == NT_OK && p->closes) status = nt__transfers_tell_step(l->run, p->step + 1);
@@ -143,12 +153,14 @@ static nt_status complete(loop *l, pending *p) {
 }
 
 /* Of a micro-batch: the gradient program, and the optimizer's when it closes the step; or the one of a manual step. */
-static nt_status launch(loop *l, const pending *p, bool first) {
+static nt_status launch(loop *l, pending *p, bool first) {
     nt_run *run = l->run;
     nt__program *program = run->settings.manual ? run->programs.manual_step : run->programs.gradient;
     nt_status status = nt__launch(run, program, &run->routes.train, p->staged, first, l->loss_results);
-    if (status == NT_OK && p->closes && !run->settings.manual)
+    if (status == NT_OK && p->closes && !run->settings.manual) {
+        *l->norm_result = &p->norm;
         status = nt__launch(run, run->programs.optimizer, NULL, NULL, false, l->optimizer_results);
+    }
     if (status == NT_OK && p->closes) run->step++;
     return status;
 }
@@ -286,7 +298,7 @@ static nt_status bind_results(loop *l, nt__arena *arena) {
     size_t metrics = run->programs.train_metrics.result_count;
     size_t results = nt__loss_result_count(run) + metrics;
     l->loss_results = nt__arena_alloc(arena, results, sizeof *l->loss_results);
-    l->optimizer_results = nt__arena_alloc(arena, groups + states, sizeof *l->optimizer_results);
+    l->optimizer_results = nt__arena_alloc(arena, groups + states + 1, sizeof *l->optimizer_results);
     for (int i = 0; i < 2; i++) {
         l->slots[i].metrics = nt__arena_alloc(arena, metrics + 1, sizeof *l->slots[i].metrics);
         if (!l->slots[i].metrics) return NT_OUT_OF_MEMORY;
@@ -303,6 +315,7 @@ static nt_status bind_results(loop *l, nt__arena *arena) {
     }
     if (run->weighted) accumulators[trained] = &run->device.count;
     for (size_t s = 0; s < states; s++) updated[trained + s] = &run->device.states[s];
+    l->norm_result = &l->optimizer_results[trained + states]; /* read where the program has it */
     return NT_OK;
 }
 

@@ -175,6 +175,9 @@ static void average(variant *v) {
 static void average_of_0(variant *v) {
     v->options.ema_decay = (nt_maybe_double){true, 0};
 }
+static void gradient_norm(variant *v) {
+    v->options.gradient_norm = true;
+}
 static void edited_forward(variant *v) {
     (void)v;
     edit.forward = true;
@@ -241,6 +244,7 @@ static const struct {
     {"clip threshold 0", clip_of_0, NOTHING, VAL_LOSS},
     {"moving average", average, OPTIMIZER | AVERAGE, VAL_LOSS},
     {"moving average of 0", average_of_0, NOTHING, VAL_LOSS},
+    {"gradient norm", gradient_norm, OPTIMIZER, VAL_LOSS},
     {"forward", edited_forward, GRADIENT | FORWARD, VAL_LOSS},
     {"loss", edited_loss, GRADIENT | METRICS, VAL_LOSS},
     {"metrics on the host", edited_metrics, NOTHING, ON_HOST},
