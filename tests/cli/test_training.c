@@ -348,6 +348,23 @@ static void the_adversarial_example_trains(void **state) {
     nt__free(log);
 }
 
+/* examples/rule.c: a kind of one's own, whose number that is an input compiles nothing when a schedule sets it. */
+static void a_rule_of_ones_own_trains(void **state) {
+    (void)state;
+    char rule[SCRATCH_PATH];
+    snprintf(rule, sizeof rule, "%s/../examples/rule.c", getenv("NT_TESTS"));
+    run("train", rule, "--run-dir", "yogi", "--gradient-norm");
+    char *log = contents("yogi/metrics.jsonl"), *out = contents("out");
+    assert_non_null(strstr(log, "\"rule\":\"Yogi\""));
+    assert_non_null(strstr(log, "\"grad_norm\":"));
+    const char *last = strstr(out, "\n   20 ");
+    assert_non_null(last);
+    assert_true(strtod(last + strlen("\n   20 "), NULL) < 1e-8);
+    nt__free(log);
+    nt__free(out);
+    run("train", rule, "--run-dir", "yogi", "--schedule", "opt.beta1=linear:0.5:0.9", "--ema-decay=0.99");
+}
+
 static int set_up(void **state) {
     snprintf(nitro, sizeof nitro, "%s/nitro", getenv("NITRO_BUILD"));
     snprintf(example, sizeof example, "%s/../examples/fashion.c", getenv("NT_TESTS"));
@@ -365,6 +382,7 @@ int main(void) {
         cmocka_unit_test(one_interrupt_ends_at_the_next_step),
         cmocka_unit_test(a_closed_pipe_does_not_end_the_run),
         cmocka_unit_test(a_save_that_fails_changes_nothing),
+        cmocka_unit_test(a_rule_of_ones_own_trains),
     };
     return cmocka_run_group_tests(tests, set_up, scratch_remove);
 }
