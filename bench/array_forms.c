@@ -85,32 +85,42 @@ static nt_rule lamb_rule(void) {
     return nt_lamb();
 }
 
+static nt_rule adafactor_rule(void) {
+    return nt_adafactor(.factored_from = 8);
+}
+
+static nt_rule muon_rule(void) {
+    return nt_muon();
+}
+
 typedef struct form {
     const char *name;
     nt_rule (*rule)(void);
-    bool apart;         /* each array by itself, also where some are equal */
-    size_t most_arrays; /* beyond that a compile or a step would take minutes */
+    bool apart;                        /* each array by itself, also where some are equal */
+    size_t most_equal, most_different; /* arrays; beyond that a compile or a step would take minutes */
 } form;
 
 static const form forms[] = {
-    {"Adam", adam_rule, false, 1000},
-    {"LAMB", lamb_rule, false, 1000},
-    {"LAMB, an index for each element", indexed_rule, false, 1000},
-    {"LAMB, equal arrays together", sliced_rule, false, 100},
-    {"LAMB, a slice for each array", sliced_rule, true, 100},
+    {"Adam", adam_rule, false, 1000, 1000},
+    {"LAMB", lamb_rule, false, 1000, 1000},
+    {"LAMB, an index for each element", indexed_rule, false, 1000, 1000},
+    {"LAMB, equal arrays together", sliced_rule, false, 1000, 100},
+    {"LAMB, a slice for each array", sliced_rule, true, 100, 100},
+    {"Adafactor", adafactor_rule, false, 1000, 100},
+    {"Muon", muon_rule, false, 1000, 100},
 };
 enum { FORMS = sizeof forms / sizeof *forms };
 
 /* ---- the arrays ------------------------------------------------------------------------------------------------- */
 
-/* Weight, bias, weight, bias, ...: of equal layers, or with one more column in each layer. */
+/* Weight, bias, weight, bias, ...: of equal layers, or of layers half to one and a half times as wide in no order. */
 static nt__layout layout_of(size_t arrays, bool equal) {
     nt__leaf *leaves = room(arrays, sizeof *leaves);
     nt__layout layout;
     int64_t rows = (int64_t)sqrt(2.0 * ELEMENTS / (double)arrays);
     char path[] = "array";
     for (size_t i = 0; i < arrays; i++) {
-        int64_t columns = rows + (equal ? 0 : (int64_t)(i / 2));
+        int64_t columns = equal ? rows : rows / 2 + (int64_t)(i / 2 * 7919 % 1009) % rows;
         leaves[i] = (nt__leaf){.path = path, .type = {NT_F32, i % 2 ? nt_dims(columns) : nt_dims(rows, columns)}};
     }
     must(nt__layout_build(leaves, arrays, NULL, &layout));
@@ -252,7 +262,7 @@ static void compare(nt__engine *engine, size_t arrays, bool equal, size_t rounds
     apart.bundle_count = group.array_count;
     program programs[FORMS] = {0};
     for (int f = 0; f < FORMS; f++) {
-        if (arrays > forms[f].most_arrays) continue;
+        if (arrays > (equal ? forms[f].most_equal : forms[f].most_different)) continue;
         program *p = &programs[f];
         compile_program(engine, &forms[f], forms[f].apart ? &apart : &group, p);
         bind_program(engine, &group, p);
