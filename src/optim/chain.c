@@ -113,9 +113,9 @@ static nt_status check_kind(const nt_rule_kind *kind) {
         if (!right)
             return nt__fail(NT_INVALID, "state '%s' of rule %s starts at number %d, and the rule has no such number",
                             state->name, kind->name, state->number);
-        if (state->start == NT_START_AT_PARAMETERS && (state->is_scalar || state->is_count))
-            return nt__fail(NT_INVALID, "state '%s' of rule %s is a scalar and cannot start at the parameters",
-                            state->name, kind->name);
+        if (state->start == NT_START_AT_PARAMETERS && (state->is_scalar || state->is_count || state->length))
+            return nt__fail(NT_INVALID, "state '%s' of rule %s %s and cannot start at the parameters", state->name,
+                            kind->name, state->length ? "has a length of its own" : "is a scalar");
     }
     return NT_OK;
 }

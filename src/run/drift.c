@@ -102,6 +102,7 @@ static nt_status compare_programs(check *c) {
     compare_program(c, "gradient", c->run->programs.gradient, c->scratch.programs.gradient);
     compare_program(c, "optimizer", c->run->programs.optimizer, c->scratch.programs.optimizer);
     compare_program(c, "manual_step", c->run->programs.manual_step, c->scratch.programs.manual_step);
+    compare_program(c, "average", c->run->programs.average, c->scratch.programs.average);
     compare_program(c, "forward", c->run->programs.forward, c->scratch.programs.forward);
     compare_metrics(c);
     return NT_OK;

@@ -52,6 +52,21 @@ static nt_status find_rule(const nt_run *run, const char *group, nt__training *o
                            : nt__fail_in(status, "the optimizer of group '%s' of %s", group, run->experiment->name);
 }
 
+/* A rule of the user's own says it by a function. */
+static nt_status check_lengths(const nt__group *group, const nt_rule *rule) {
+    nt__state state;
+    for (size_t s = 0; nt__rule_state(rule, s, &state); s++) {
+        nt__type type = nt__state_type(&state, group);
+        size_t bytes;
+        if (type.shape.rank == 0 || (type.shape.dims[0] >= 0 && nt__type_bytes(type, &bytes))) continue;
+        return nt__fail(NT_INVALID,
+                        "the optimizer of group '%s': state '%s' of rule %s has a length of %lld; its function must "
+                        "give 0 or more, and what memory can hold",
+                        group->name, state.state->name, state.link->kind->name, (long long)type.shape.dims[0]);
+    }
+    return NT_OK;
+}
+
 /* ---- what decays ------------------------------------------------------------------------------------------------ */
 
 /* The default: biases, scales and shifts have one axis and do not decay (L49). */
@@ -102,6 +117,7 @@ static nt_status find_anchor(const nt_run *run, size_t g, nt__training *training
 static nt_status resolve(nt_run *run, size_t g) {
     nt__training *training = &run->training[g];
     nt_status status = find_rule(run, run->layout.groups[g].name, training);
+    if (status == NT_OK) status = check_lengths(&run->layout.groups[g], &training->rule);
     if (status != NT_OK) return status;
     training->frozen = nt__rule_is_frozen(&training->rule);
     training->first_state = run->state_count;

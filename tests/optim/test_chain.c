@@ -92,6 +92,13 @@ static nt_tensor nothing(nt_update *u) {
     return u->g;
 }
 
+static int64_t one_element(const nt_rule_array *arrays, size_t count, const double *numbers) {
+    (void)arrays;
+    (void)count;
+    (void)numbers;
+    return 1;
+}
+
 static void a_kind_must_make_sense_l39(void **state) {
     (void)state;
     static const nt_rule_kind nameless = {.update = nothing}, still = {.name = "Still", .uses_rate = true},
@@ -103,6 +110,12 @@ static void a_kind_must_make_sense_l39(void **state) {
                                       .update = nothing,
                                       .uses_rate = true,
                                       .states = {{.name = "s", .is_scalar = true, .start = NT_START_AT_PARAMETERS}}};
+    static const nt_rule_kind other = {
+        .name = "Other",
+        .update = nothing,
+        .uses_rate = true,
+        .states = {{.name = "s", .length = one_element, .start = NT_START_AT_PARAMETERS}}};
+    refused(nt_rule_of(&other, 0), "state 's' of rule Other has a length of its own and cannot start at the param");
     refused(nt_rule_of(NULL, 0), "a rule has no kind");
     refused(nt_rule_of(&nameless, 0), "a rule has no kind, or one without a name");
     refused(nt_rule_of(&still, 0), "rule Still has no update");

@@ -16,7 +16,7 @@ enum { TRAIN_RUNS = 2 * STEPS * EPOCHS, ALL_RUNS = TRAIN_RUNS + VAL_BATCHES * VA
 
 static nt_experiment variant; /* Toy, or Toy without metrics, which brings the programs of val_loss */
 static int accum = 1;
-static bool saves = true;
+static bool saves = true, averages; /* averages: with a moving average and the norm of the gradients */
 
 static Toy small_toy(void) {
     Toy e = Toy_defaults();
@@ -29,6 +29,8 @@ static nt_run_options short_options(heard *h) {
     nt_run_options options = quiet_options(h);
     options.max_epochs = (nt_maybe_int){true, EPOCHS};
     options.accum = (nt_maybe_int){true, accum};
+    options.ema_decay = (nt_maybe_double){averages, 0.5};
+    options.gradient_norm = averages;
     return options;
 }
 
@@ -506,6 +508,14 @@ static void everything_of_val_loss_fails(void **state) {
     every_readback_fails(state);
 }
 
+static void everything_of_an_average_fails(void **state) {
+    averages = true;
+    every_compile_fails(state);
+    every_upload_fails(state);
+    every_run_fails(state);
+    every_readback_fails(state);
+}
+
 /* Which event is which depends on how far ahead the worker is. */
 static void every_event_fails(void **state) {
     (void)state;
@@ -660,6 +670,7 @@ int main(int argc, char **argv) {
         {"every run fails", "", every_run_fails},
         {"every readback fails", "", every_readback_fails},
         {"everything of val_loss fails", "", everything_of_val_loss_fails},
+        {"everything of an average fails", "", everything_of_an_average_fails},
         {"every event fails", "", every_event_fails},
         {"prediction", "", prediction},
         {"predicts after a failure", "", predicts_after_a_failure},

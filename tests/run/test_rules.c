@@ -117,6 +117,17 @@ static nt_tensor no_average(const nt_update *u) {
 static const nt_rule_kind forgetful = {
     .name = "Forgetful", .update = plain_update, .evaluated = no_average, .uses_rate = true};
 
+static int64_t less_than_nothing(const nt_rule_array *arrays, size_t count, const double *numbers) {
+    (void)arrays;
+    (void)numbers;
+    return -(int64_t)count;
+}
+
+static const nt_rule_kind negative = {.name = "Negative",
+                                      .states = {{.name = "s", .length = less_than_nothing}},
+                                      .update = plain_update,
+                                      .uses_rate = true};
+
 static void mistakes_are_told(void **state) {
     (void)state;
     nt_run *run;
@@ -126,6 +137,8 @@ static void mistakes_are_told(void **state) {
                  "Averaging: its evaluated returned f32[]; it must be as the parameters are");
     assert_fails(make(nt_rule_of(&forgetful, 0), false, 0.5, NULL, &run), NT_INVALID,
                  "Forgetful: its evaluated returned no tensor");
+    assert_fails(make(nt_rule_of(&negative, 0), false, 0.5, NULL, &run), NT_INVALID,
+                 "the optimizer of group 'default': state 's' of rule Negative has a length of -4");
 }
 
 int main(void) {
