@@ -39,7 +39,7 @@ static nt_tensor orthogonal(const nt_update *u, nt_tensor x) {
     nt_tensor squares = nt_sum(nt_convert(nt_sum(nt_square(x), 2, NT_KEEP), NT_F64), 1, NT_KEEP);
     x = nt_div(x, nt_add(nt_convert(nt_sqrt(squares), u->dtype), u->numbers[EPSILON]));
     if (tall) x = transposed(x);
-    for (double i = 0; i < u->constants[ITERATIONS]; i++) x = iterate(x);
+    for (int i = 0; i < (int)u->constants[ITERATIONS]; i++) x = iterate(x);
     return tall ? transposed(x) : x;
 }
 

@@ -355,9 +355,9 @@ static void muon_updates_vectors_as_adam_does(void **state) {
 
 /* ---- arrays taken together -------------------------------------------------------------------------------------- */
 
-/* Three layers of a tall matrix, a kernel and a bias, between two arrays of other shapes. */
-static const nt_shape layers[] = {{2, {5, 4}}, {2, {6, 3}}, {4, {2, 1, 3, 4}}, {1, {3}}, {2, {6, 3}}, {4, {2, 1, 3, 4}},
-                                  {1, {3}},    {2, {6, 3}}, {4, {2, 1, 3, 4}}, {1, {3}}, {0, {0}}};
+/* Two layers of a tall matrix, a kernel and a bias, between two arrays of other shapes. */
+static const nt_shape layers[] = {{2, {5, 4}}, {2, {6, 3}},       {4, {2, 1, 3, 4}}, {1, {3}},
+                                  {2, {6, 3}}, {4, {2, 1, 3, 4}}, {1, {3}},          {0, {0}}};
 enum { LAYERS = sizeof layers / sizeof *layers };
 
 /* Three steps with numbers that differ from element to element. */
