@@ -132,8 +132,14 @@ static void what_an_update_gives_is_checked(void **state) {
         nt_tensor states[] = {traced_input(0, (nt__type){NT_F32, nt_dims(2)}),
                               traced_input(1, (nt__type){NT_I32, {0}})};
         nt_tensor next[2], drag = traced_input(2, (nt__type){NT_F32, {0}});
-        nt__step step = {
-            .x = states[0], .g = states[0], .eta = drag, .inputs = &drag, .states = states, .next_states = next};
+        const nt__group group = {.name = "default", .dtype = NT_F32, .length = 2};
+        nt__step step = {.x = states[0],
+                         .g = states[0],
+                         .eta = drag,
+                         .inputs = &drag,
+                         .states = states,
+                         .next_states = next,
+                         .group = &group};
         nt__rule_apply(&rule, &step);
         assert_int_equal(nt__trace_status(graph), NT_INVALID);
         if (!strstr(nt_error_message(), cases[i].message)) fail_msg("%s", nt_error_message());
