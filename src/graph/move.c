@@ -200,9 +200,11 @@ static nt_tensor copy_axis(const char *what, nt_tensor x, int axis, int64_t copi
     int64_t before = 1, after = 1;
     for (int i = 0; i < type.shape.rank; i++) *(i < axis + each ? &before : &after) *= type.shape.dims[i];
     char text[NT__TYPE_TEXT];
-    if (copies < 0 || __builtin_mul_overflow(type.shape.dims[axis], copies, &type.shape.dims[axis]))
+    int64_t size;
+    if (copies < 0 || __builtin_mul_overflow(type.shape.dims[axis], copies, &size))
         return nt__trace_fail(site, what, "%lld copies along axis %d of %s are not possible", (long long)copies, axis,
                               nt__type_text(type, text));
+    type.shape.dims[axis] = size;
     if (!nt__type_possible(site, what, type)) return nt__failed();
     nt_tensor thin = nt_reshape_at(x, nt_dims(before, 1, after), site);
     return nt_reshape_at(nt_broadcast_at(thin, nt_dims(before, copies, after), site), type.shape, site);

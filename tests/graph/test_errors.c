@@ -200,6 +200,20 @@ MISTAKE(pool_window, nt_avg_pool(F32(1, 4, 1), nt_dims(-2)))
 MISTAKE(pool_padding, nt_avg_pool(F32(1, 4, 1), nt_dims(2), .pad = {{2, 0}}))
 MISTAKE(pool_does_not_fit, nt_max_pool(F32(1, 4, 1), nt_dims(5)))
 
+/* Numbers of elements that overflow 64 bits end the engine's process: every operation that makes more than it takes. */
+#define HUGE_VECTOR F32(INT64_C(1) << 40)
+#define HUGE_BYTES tensor(NT_U8, nt_dims(INT64_C(1) << 61))
+MISTAKE(outer_too_large, nt_outer(HUGE_VECTOR, HUGE_VECTOR))
+MISTAKE(add_too_large, nt_add(nt_expand(HUGE_VECTOR, 1), HUGE_VECTOR))
+MISTAKE(einsum_too_large, nt_einsum("i,j->ij", HUGE_VECTOR, HUGE_VECTOR))
+MISTAKE(tile_too_large, nt_tile(HUGE_VECTOR, nt_dims(INT64_C(1) << 40)))
+MISTAKE(repeat_too_large, nt_repeat(HUGE_VECTOR, INT64_C(1) << 22, 0))
+MISTAKE(pad_too_large, nt_pad(HUGE_VECTOR, nt_dims(INT64_MAX), nt_dims(0), 0))
+MISTAKE(pad_edge_too_large, nt_pad_edge(HUGE_VECTOR, nt_dims(INT64_MAX), nt_dims(0)))
+MISTAKE(concatenate_too_large, nt_concatenate(0, HUGE_BYTES, HUGE_BYTES, HUGE_BYTES, HUGE_BYTES))
+MISTAKE(take_too_large, nt_take(HUGE_VECTOR, I32(INT64_C(1) << 30, INT64_C(1) << 30), 0))
+MISTAKE(convert_too_large, nt_convert(HUGE_BYTES, NT_F64))
+MISTAKE(triangle_too_large, nt_triangle(INT64_C(1) << 40, INT64_C(1) << 40, 0))
 MISTAKE(dim_axis, (nt_dim(F32(2, 3), 2), F32(1)))
 MISTAKE(dim_of_scalar, (nt_dim(SCALAR, 0), F32(1)))
 MISTAKE(stop_gradient_of_nothing, nt_stop_gradient((nt_tensor){0}))
@@ -428,6 +442,18 @@ static const struct {
     ROW(pool_window, "avg_pool: window -2 of spatial axis 0: it must be from 1 to 2147483647"),
     ROW(pool_padding, "avg_pool: padding [2,0] of spatial axis 0 must be at least 0 and less than the window, 2"),
     ROW(pool_does_not_fit, "max_pool: spatial axis 0: a window of 5 does not fit into 4 elements with padding [0,0]"),
+    ROW(outer_too_large, "dot: f32[1099511627776,1099511627776]" REST_OF_TYPE),
+    ROW(add_too_large, "broadcast: f32[1099511627776,1099511627776]" REST_OF_TYPE),
+    ROW(einsum_too_large, "dot: f32[1099511627776,1099511627776]" REST_OF_TYPE),
+    ROW(tile_too_large, "tile: 1099511627776 copies along axis 0 of f32[1099511627776] are not possible"),
+    ROW(repeat_too_large, "repeat: f32[4611686018427387904]" REST_OF_TYPE),
+    ROW(pad_too_large, "pad: f32[1099511627776] cannot be padded by [9223372036854775807] before and [0] after: one "
+                       "number for each axis, and no more may be cut than is there"),
+    ROW(pad_edge_too_large, "pad_edge: f32[9223372036854775807]" REST_OF_TYPE),
+    ROW(concatenate_too_large, "concatenate: u8[-1]" REST_OF_TYPE),
+    ROW(take_too_large, "convert: i64[1073741824,1073741824]" REST_OF_TYPE),
+    ROW(convert_too_large, "convert: f64[2305843009213693952]" REST_OF_TYPE),
+    ROW(triangle_too_large, "iota: i64[1099511627776,1099511627776]" REST_OF_TYPE),
     ROW(dim_axis, "dim: axis 2 of f32[2,3]: its axes run from -2 to 1"),
     ROW(dim_of_scalar, "dim: axis 0 of f32[]: a scalar has no axes"),
     ROW(stop_gradient_of_nothing,
