@@ -162,10 +162,9 @@ int main(void) {
     char line[MAX_LINE];
     must(nt__engine_open(1, &engine));
     while (fgets(line, sizeof line, stdin)) {
-        char *kind = strchr(line, ' ');
-        if (!kind) must(nt__fail(NT_INVALID, "a request is NAME forward or NAME gradient, not %s", line));
-        *kind++ = 0;
-        answer(engine, line, strncmp(kind, "gradient", 8) == 0);
+        bool gradient = strstr(line, " gradient") != NULL;
+        line[strcspn(line, " \n")] = 0;
+        answer(engine, line, gradient);
     }
     return 0;
 }
