@@ -13,7 +13,7 @@
 #include "graph/node.h"
 #include "traced.h"
 
-enum { GOLDEN_MAX_INPUTS = 8, GOLDEN_MAX_OUTPUTS = 4 };
+enum { GOLDEN_MAX_INPUTS = 9, GOLDEN_MAX_OUTPUTS = 4 };
 
 /* What a builder gets: the inputs as tensors, in the file's order. Floating inputs have the type of the run. Results
  * after the first go into `outputs`, at their places. */

@@ -47,25 +47,25 @@ static inline nt_tensor layer_build(const golden_case *c, const layer_row *row, 
 static const layer_row *layer_row_under_way;
 static nt_model *layer_model;
 
+/* What the states become are the file's outputs after the first. */
 static nt_tensor layer_build_case(const golden_case *c) {
-    return layer_build(c, layer_row_under_way, layer_model);
+    nt_tensor y = layer_build(c, layer_row_under_way, layer_model), value, next;
+    size_t count;
+    nt__model_states(layer_model, &count);
+    assert_true(count < GOLDEN_MAX_OUTPUTS);
+    for (size_t i = 0; i < count; i++) {
+        assert_true(nt__model_update(layer_model, i, &value, &next));
+        c->outputs[i + 1] = nt_stop_gradient(next); /* the golden products are those of y alone */
+    }
+    return y;
 }
 
-/* What the states become are the file's outputs after the first. */
 static inline void layer_add_case(golden_run *run, const json_t *json, const layer_row *row) {
     const golden_row as_operation = {row->op, layer_build_case};
     layer_row_under_way = row;
     layer_model = nt__model_new((nt__model_roles){LAYER_PARAMETER_ROLE, LAYER_STATE_ROLE, LAYER_SEED_ROLE});
     assert_non_null(layer_model);
     golden_add_case(run, json, &as_operation);
-    const json_t *outputs = json_object_get(json, "outputs");
-    nt_tensor value, next;
-    for (size_t i = 1; i < json_array_size(outputs); i++) {
-        assert_true(nt__model_update(layer_model, i - 1, &value, &next));
-        golden_add_result(run, next,
-                          (golden_expected){json_string_value(json_object_get(json, "name")), NULL,
-                                            json_array_get(outputs, i), NULL});
-    }
     nt__model_free(layer_model);
 }
 

@@ -104,9 +104,10 @@ static void a_path_used_twice_shows_both_places(void **state) {
     nt_state(f->model, "mean", nt_dims(2));
     nt_state(f->model, "mean", nt_dims(2));
     snprintf(wanted, sizeof wanted,
-             "state: 'mean' was declared at %s:%d already; give one of the two another name or scope", __FILE__,
-             __LINE__ - 4);
-    assert_error(f, __LINE__ - 4, __func__, wanted);
+             "state: 'mean' was declared at %s:%d already; give one of the two another name or scope, or "
+             "share the state with NT_REUSE",
+             __FILE__, __LINE__ - 5);
+    assert_error(f, __LINE__ - 5, __func__, wanted);
 }
 
 static void a_parameter_has_another_path(void **state) {

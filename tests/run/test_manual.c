@@ -766,7 +766,7 @@ static void mistakes_in_the_hook_are_named(void **state) {
         {without_reuse, "or share the parameter with NT_REUSE"},
         {never_leaves, "in never_leaves: reuse: NT_REUSE was entered and never left"},
         {combined_value, "train_metrics and train_step report values of one batch: nt_device_value"},
-        {named_loss, "the line of a step has the loss already"},
+        {named_loss, "'loss' is a name of the run's own in the line of a step"},
         {unknown_field, "the batch has no field 'y'"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)

@@ -131,7 +131,7 @@ static void assert_found(const nt_experiment *experiment, const nt_run_options *
 }
 
 static nt__settings all_from(nt__source from, const char *run_dir, int64_t number) {
-    nt__sources sources = {from, from, from, from, from, from, from, from, NT__FROM_DEFAULT};
+    nt__sources sources = {from, from, from, from, from, from, NT__FROM_DEFAULT, from, from, NT__FROM_DEFAULT};
     return (nt__settings){.from = sources,
                           .run_dir = run_dir,
                           .seed = number,
