@@ -238,7 +238,7 @@ static void refuses_what_would_stop_the_engine(void **state) {
     } rows[] = {
         {1, NT__BATCH, one, &value, "device 1: there are 1, 0 to 0"},
         {-1, NT__BATCH, one, &value, "device -1"},
-        {0, NT__PURPOSE_COUNT, one, &value, "purpose 9"},
+        {0, NT__PURPOSE_COUNT, one, &value, "purpose 10"},
         {0, NT__BATCH, one, NULL, "no data (NULL) for 4 bytes"},
         {0, NT__BATCH, type_of(NT_DTYPE_COUNT, nt_dims(1)), &value, "element type 13"},
         {0, NT__BATCH, type_of((nt_dtype)-1, nt_dims(1)), &value, "element type -1"},

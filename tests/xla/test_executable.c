@@ -385,7 +385,7 @@ static void refuses_bad_signatures(void **state) {
          "result 0 's': the shape of f32[9223372036854775807,4]"},
         {{{"a", four, 0, -1}, {"b", four, 0, -1}},
          {{"s", four, 0, -1}, {"c", four, NT__PURPOSE_COUNT, -1}},
-         "result 1 'c': purpose 9"},
+         "result 1 'c': purpose 10"},
         {{{"a", four, 0, 2}, {"b", four, 0, -1}},
          {{"s", four, 0, -1}, {"c", four, 0, -1}},
          "argument 0 'a' is donated to result 2: there are 2"},
