@@ -31,13 +31,18 @@ typedef struct nt_init {
 
 nt_init nt_zeros(void);
 nt_init nt_ones(void);
+nt_init nt_filled(double value);
 nt_init nt_uniform(double limit);                       /* in [-limit, limit) */
 nt_init nt_normal(double standard_deviation);           /* mean 0 */
 nt_init nt_truncated_normal(double standard_deviation); /* of the parent normal; cut at two standard deviations */
-/* Uniform with limit sqrt(6 / (fan_in + fan_out)): Glorot and Bengio 2010. */
+/* Of variance 2 / (fan_in + fan_out) (Glorot and Bengio 2010), 2 / fan_in (He et al. 2015) and 1 / fan_in (LeCun et al.
+ * 1998): uniform, and a truncated normal whose variance is that after the cut. The fans are the inputs and outputs of a
+ * unit: of [..., in, out], the axes before counted as positions of a kernel. */
 nt_init nt_glorot_uniform(void);
-/* Truncated normal of variance 2 / fan_in (He et al. 2015) and 1 / fan_in (LeCun et al. 1998), after the cut. */
+nt_init nt_glorot_normal(void);
+nt_init nt_he_uniform(void);
 nt_init nt_he_normal(void);
+nt_init nt_lecun_uniform(void);
 nt_init nt_lecun_normal(void);
 
 /* ---- parameters and scopes -------------------------------------------------------------------------------------- */

@@ -15,6 +15,10 @@ nt_init nt_ones(void) {
     return (nt_init){.kind = NT_INIT_CONSTANT, .value = 1};
 }
 
+nt_init nt_filled(double value) {
+    return (nt_init){.kind = NT_INIT_CONSTANT, .value = value};
+}
+
 nt_init nt_uniform(double limit) {
     return (nt_init){.kind = NT_INIT_UNIFORM, .value = limit};
 }
@@ -29,6 +33,18 @@ nt_init nt_truncated_normal(double standard_deviation) {
 
 nt_init nt_glorot_uniform(void) {
     return (nt_init){.kind = NT_INIT_UNIFORM, .scale = NT_SCALE_GLOROT};
+}
+
+nt_init nt_glorot_normal(void) {
+    return (nt_init){.kind = NT_INIT_TRUNCATED_NORMAL, .scale = NT_SCALE_GLOROT};
+}
+
+nt_init nt_he_uniform(void) {
+    return (nt_init){.kind = NT_INIT_UNIFORM, .scale = NT_SCALE_HE};
+}
+
+nt_init nt_lecun_uniform(void) {
+    return (nt_init){.kind = NT_INIT_UNIFORM, .scale = NT_SCALE_LECUN};
 }
 
 nt_init nt_he_normal(void) {

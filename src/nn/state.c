@@ -44,7 +44,7 @@ static void set(const nt_model *m, nt_tensor value, nt_site site) {
     else if (!nt__type_equal(wanted, got))
         nt__trace_fail(site, "state_set", "'%s' is %s and cannot become %s", m->path, nt__type_text(wanted, first),
                        nt__type_text(got, second));
-    use->next = value;
+    use->next = nt_stop_gradient_at(value, site);
     use->set_at = site;
 }
 

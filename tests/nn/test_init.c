@@ -101,9 +101,19 @@ static void fans_follow_the_shape(void **state) {
         assert_scale(nt_he_normal(), shape, nt_truncated_normal(number_of(c, "he_truncated_normal", "parent_std")));
         assert_scale(nt_lecun_normal(), shape,
                      nt_truncated_normal(number_of(c, "lecun_truncated_normal", "parent_std")));
+        assert_scale(nt_glorot_normal(), shape,
+                     nt_truncated_normal(number_of(c, "glorot_truncated_normal", "parent_std")));
+        assert_scale(nt_he_uniform(), shape, nt_uniform(number_of(c, "he_uniform", "limit")));
+        assert_scale(nt_lecun_uniform(), shape, nt_uniform(number_of(c, "lecun_uniform", "limit")));
         seen++;
     }
     assert_int_equal(seen, 8);
+}
+
+static void a_constant_fills(void **state) {
+    (void)state;
+    nt__init_draw(nt_filled(0.25), nt_dims(200, 100), key, DRAWS, draws);
+    assert_true(draws[0] == 0.25F && draws[DRAWS - 1] == 0.25F);
 }
 
 /* Inputs and outputs of a vector are its length, of a scalar 1. */
@@ -259,6 +269,7 @@ static void a_draw_without_memory_says_so(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(fans_follow_the_shape),
+        cmocka_unit_test(a_constant_fills),
         cmocka_unit_test(vectors_and_scalars_have_fans_too),
         cmocka_unit_test(the_cut_is_corrected_in_the_variance),
         cmocka_unit_test(draws_are_those_of_a_trusted_library),

@@ -42,6 +42,7 @@ static nt_array *joined(const char *field, nt_dtype dtype) {
     GRAPH_CONST(int, hidden, 0, "hidden units")            \
     GRAPH_CONST(int, classes, 0, "classes")                \
     GRAPH_CONST(bool, relu, false, "relu instead of tanh") \
+    GRAPH_CONST(bool, conv, false, "a convolution net")    \
     FIELD(int, batch, 0, "samples in a micro-batch")       \
     FIELD(bool, radam, false, "RAdam instead of Adam")
 NT_EXPERIMENT(Perceptron, PERCEPTRON)
@@ -53,7 +54,14 @@ static nt_status build_data(const Perceptron *e, nt_data *data) {
     return nt_data_status(data);
 }
 
+/* A convolution and max pooling, whose ties (zeros of relu) go to the first element. */
+static nt_tensor convolve(const Perceptron_view *e, nt_model *m, nt_tensor x) {
+    nt_tensor h = nt_relu(nt_conv_layer(m, "conv", x, e->hidden, nt_dims(3, 3), .same = true));
+    return nt_dense(m, "logits", nt_reshape(nt_max_pool(h, nt_dims(2, 2)), nt_dim(x, 0), -1), e->classes);
+}
+
 static nt_tensor forward(const Perceptron_view *e, nt_model *m, nt_batch *batch) {
+    if (e->conv) return convolve(e, m, nt_field(batch, "x"));
     nt_tensor h = nt_dense(m, e->relu ? "hidden" : "h", nt_field(batch, "x"), e->hidden);
     return nt_dense(m, e->relu ? "logits" : "o", e->relu ? nt_relu(h) : nt_tanh(h), e->classes);
 }
@@ -65,12 +73,20 @@ static nt_tensor loss(const Perceptron_view *e, nt_tensor logits, nt_batch *batc
 
 static nt_rule optimizer(const Perceptron *e, const char *group) {
     (void)group;
+    if (e->conv) return nt_momentum(.rho = 0.9);
     return e->radam ? nt_radam() : nt_adam();
 }
 
 NT_DEFINE(Perceptron, PERCEPTRON, .build_data = build_data, .forward = forward, .loss = loss, .optimizer = optimizer);
 
-/* The golden files separate path components by slashes, nitro by dots. */
+/* The golden files separate path components by slashes, nitro by dots; a kernel of theirs is a weight. */
+static void our_path(const char *theirs, char out[64]) {
+    snprintf(out, 64, "%s", theirs);
+    char *name = strchr(out, '/');
+    *name++ = '.';
+    if (strcmp(name, "kernel") == 0) strcpy(name, "weight");
+}
+
 static void load_initial(nt_run *run, const char *name) {
     char path[SCRATCH_PATH], names[16][64];
     snprintf(path, sizeof path, "%s/golden/train/%s.initial.safetensors", getenv("NT_TESTS"), name);
@@ -78,8 +94,7 @@ static void load_initial(nt_run *run, const char *name) {
     assert_ok(nt__safetensors_read(path, &file));
     nt__named_array arrays[16];
     for (size_t i = 0; i < file.count; i++) {
-        snprintf(names[i], sizeof names[i], "%s", file.arrays[i].name);
-        *strchr(names[i], '/') = '.';
+        our_path(file.arrays[i].name, names[i]);
         arrays[i] = file.arrays[i];
         arrays[i].name = names[i];
     }
@@ -100,8 +115,7 @@ static void compare_final(nt_run *run, const char *name) {
     assert_int_equal(file.count, 4);
     for (size_t i = 0; i < file.count; i++) {
         char dotted[64];
-        snprintf(dotted, sizeof dotted, "%s", file.arrays[i].name);
-        *strchr(dotted, '/') = '.';
+        our_path(file.arrays[i].name, dotted);
         nt_array *ours = nt_run_parameter(run, dotted);
         assert_non_null(ours);
         assert_true(nt_shape_equal(ours->shape, file.arrays[i].type.shape));
@@ -165,6 +179,11 @@ static void digits_accumulated(void **state) {
     reproduce("mlp_digits_accum4", (Perceptron){.hidden = 12, .classes = 10, .batch = 4});
 }
 
+static void conv_digits_momentum(void **state) {
+    (void)state;
+    reproduce("conv_digits_momentum", (Perceptron){.hidden = 4, .classes = 10, .batch = 8, .conv = true});
+}
+
 static int tear_down(void **state) {
     int failed = shut_down(state);
     return scratch_remove(state) || failed;
@@ -172,10 +191,8 @@ static int tear_down(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(iris_adam),
-        cmocka_unit_test(digits_radam),
-        cmocka_unit_test(digits_merged),
-        cmocka_unit_test(digits_accumulated),
+        cmocka_unit_test(iris_adam),          cmocka_unit_test(digits_radam),         cmocka_unit_test(digits_merged),
+        cmocka_unit_test(digits_accumulated), cmocka_unit_test(conv_digits_momentum),
     };
     return cmocka_run_group_tests(tests, scratch_make, tear_down);
 }
