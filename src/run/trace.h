@@ -60,6 +60,11 @@ void nt__carried_add(const nt_run *run, nt__result *results, nt__port *ports);
 /* Clips the norm of all of them together, where the run has a threshold. The norm before that, where it was needed. */
 nt_tensor nt__clip_gradients(const nt_run *run, nt_tensor *gradients, size_t count);
 
+/* updates.c: the program that closes a step, and the one that makes what evaluations have for parameters: none where no
+ * rule averages. */
+nt_status nt__trace_optimizer(nt_run *run);
+nt_status nt__trace_average(nt_run *run);
+
 /* Prints the trace and makes a program of it. `extra` are parts beyond the GraphConst values and the arguments. */
 nt_status nt__tracing_finish(nt__tracing *t, const char *role, const nt__result *results, const nt__port *ports,
                              size_t count, const nt__part *extra, size_t extra_count, nt__program **out);
