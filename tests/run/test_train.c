@@ -117,6 +117,28 @@ static void memory_is_flat(void **state) {
     assert_int_equal(nt__engine_counts_now().all_buffers.live_bytes, 0);
 }
 
+/* What is alive while a step of several micro-batches is under way is what one of a single micro-batch has. */
+static void memory_does_not_depend_on_accum(void **state) {
+    (void)state;
+    static heard h[3];
+    memset(h, 0, sizeof h);
+    for (int i = 0; i < 3; i++) {
+        Toy e = Toy_defaults();
+        nt_run_options options = quiet_options(&h[i]);
+        options.accum = (nt_maybe_int){true, 1 << i};
+        nt_run *run = make(&e, options);
+        assert_ok(nt_train(run));
+        nt_run_free(run);
+        assert_true(h[i].at_step_2.buffers[NT__ACCUMULATOR].live_count > 0);
+        for (int p = 0; p < NT__PURPOSE_COUNT; p++) {
+            if (p == NT__STAGED || p == NT__BATCH || p == NT__OUTPUT) continue; /* small, and those of now */
+            assert_int_equal(h[i].at_step_2.buffers[p].live_count, h[0].at_step_2.buffers[p].live_count);
+            assert_int_equal(h[i].at_step_2.buffers[p].live_bytes, h[0].at_step_2.buffers[p].live_bytes);
+            assert_int_equal(h[i].at_step_2.buffers[p].peak_bytes, h[0].at_step_2.buffers[p].peak_bytes);
+        }
+    }
+}
+
 /* a field that no traced hook reads never reaches the device. */
 static void only_read_fields_are_uploaded(void **state) {
     (void)state;
@@ -414,6 +436,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_compiles),
         cmocka_unit_test(one_line_for_a_miss),
+        cmocka_unit_test(memory_does_not_depend_on_accum),
         cmocka_unit_test(memory_is_flat),
         cmocka_unit_test(only_read_fields_are_uploaded),
         cmocka_unit_test(it_learns_and_repeats),
