@@ -215,8 +215,9 @@ typedef struct nt_schedule_free_options {
 /* AdamW without a schedule that has to know the end. y is the parameters where gradients are taken: v = beta2 v +
  * (1 - beta2) g g; z = z - eta (g / (sqrt(v / (1 - beta2^t)) + epsilon) + weight_decay y); x = (1 - c) x + c z, c the
  * step's weight divided by those of all steps; y = beta1 x + (1 - beta1) z. Evaluations, predictions and saved
- * parameters are x, which y and z give. What the no_decay hook spares does not decay. A constant rate behind a warm-up
- * is usual. Defazio et al. 2024. */
+ * parameters are x = (y - (1 - beta1) z) / beta1, which is not kept: with parameters of 16 bits it has the rounding of
+ * y, so f32 is the better type here. What the no_decay hook spares does not decay. A constant rate behind a warm-up is
+ * usual. Defazio et al. 2024. */
 #define nt_schedule_free_adamw(...) nt_schedule_free_adamw_with((nt_schedule_free_options){__VA_ARGS__})
 nt_rule nt_schedule_free_adamw_with(nt_schedule_free_options options);
 
