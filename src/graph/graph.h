@@ -139,6 +139,8 @@ typedef struct nt__printed {
 /* Prints the current trace as module `module`, an identifier. An input appears when a result needs it, or when a result
  * takes its memory. */
 nt_status nt__print(const char *module, const nt__result *results, size_t count, nt__printed *out);
+/* The element type in StableHLO text: "f32", "ui8", "i1". */
+const char *nt__dtype_text(nt_dtype dtype);
 void nt__printed_free(nt__printed *printed);
 
 #endif

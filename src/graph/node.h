@@ -357,8 +357,6 @@ void nt__list_print(const char *name, nt_shape list, nt__text *text);
 /* Adds the body of a reduction or a choice of `type` (one of nt__reducer). */
 void nt__reducer_print(int reducer, nt_dtype dtype, nt__text *text);
 
-/* The element type in StableHLO text: "f32", "ui8", "i1". */
-const char *nt__dtype_text(nt_dtype dtype);
 /* Adds "tensor<128x784xf32>". */
 void nt__type_print(nt__type type, nt__text *text);
 

@@ -1,10 +1,12 @@
 /* What differs between two programs: a named value that went into them, else the first operation. Operations are
  * compared by name, types, attributes and literals; places in the source are only shown, so an inserted line moves
- * nothing.
+ * nothing. A person is shown floating constants as decimal numbers, and of a long line the part that differs.
  * Not here: which programs are compared (describe.c, and the check of a run against newer code).
  */
 #include "program/program_internal.h"
 
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- parts ------------------------------------------------------------------------------------------------------ */
@@ -95,6 +97,95 @@ static bool has_more(walk longer, walk shorter) {
     return false;
 }
 
+/* ---- showing a line --------------------------------------------------------------------------------------------- */
+
+/* Whether a floating type that an element is printed in begins here, as in "8x3xbf16>". */
+static bool floating_type(const char *tensor, nt_dtype *out) {
+    tensor += strlen("tensor<");
+    for (size_t digits; (digits = strspn(tensor, "0123456789")) && tensor[digits] == 'x';) tensor += digits + 1;
+    for (int dtype = 0; dtype < NT_DTYPE_COUNT; dtype++) {
+        const char *name = nt__dtype_text((nt_dtype)dtype);
+        *out = (nt_dtype)dtype;
+        if (nt_dtype_is_float(*out) && strncmp(tensor, name, strlen(name)) == 0) return true;
+    }
+    return false;
+}
+
+enum { DECIMAL = 32 };
+
+/* The shortest decimal number that has these bits. False: there is none, as of a nan with a sign. */
+static bool shortest_decimal(nt_dtype dtype, uint64_t bits, char out[DECIMAL]) {
+    double number = nt__element_get(dtype, &bits);
+    for (int digits = 1; digits <= 17; digits++) {
+        uint64_t back = 0;
+        snprintf(out, DECIMAL, "%.*g", digits, nt__plain_nan(number));
+        nt__element_set(dtype, &back, strtod(out, NULL));
+        if (back == bits) return true;
+    }
+    return false;
+}
+
+/* Adds the number whose bits stand here in hexadecimal digits, and returns what is behind them. The type that follows
+ * says how to read them; where they are no element of it they stay as they are. */
+static const char *add_element(const char *at, nt__text *out) {
+    char *end, decimal[DECIMAL];
+    uint64_t bits = strtoull(at, &end, 16);
+    const char *type = strstr(at, "tensor<");
+    nt_dtype dtype;
+    bool is_element = type && floating_type(type, &dtype) && (size_t)(end - at) == 2 + 2 * nt_dtype_size(dtype);
+    if (is_element && shortest_decimal(dtype, bits, decimal))
+        nt__text_say(out, decimal);
+    else
+        nt__text_put(out, at, (size_t)(end - at));
+    return end;
+}
+
+/* Adds a line with its floating constants in decimal. */
+static void add_readable(const char *line, nt__text *out) {
+    for (const char *bits; (bits = strstr(line, "0x")); line = add_element(bits, out))
+        nt__text_put(out, line, (size_t)(bits - line));
+    nt__text_say(out, line);
+}
+
+enum { SHOWN = 120, SHOWN_BEFORE = 24 };
+
+/* Adds a line cut to SHOWN characters: its beginning, or its name and what begins shortly before `important`. */
+static void add_cut(nt__text *out, const nt__text *line, size_t important) {
+    size_t from = 0;
+    if (line->length > SHOWN && important + SHOWN_BEFORE > SHOWN) {
+        from = important - SHOWN_BEFORE;
+        if (line->length - from < SHOWN) from = line->length - SHOWN;
+        nt__text_put(out, line->data, strcspn(line->data, " "));
+        nt__text_say(out, " ...");
+    }
+    size_t left = line->length - from;
+    nt__text_put(out, line->data + from, left > SHOWN ? SHOWN : left);
+    if (left > SHOWN) nt__text_say(out, "...");
+}
+
+static size_t first_difference(const char *a, const char *b) {
+    size_t i = 0;
+    while (a[i] && a[i] == b[i]) i++;
+    return i;
+}
+
+/* Adds "before -> after" such that the difference is seen; where one of the two is NULL the other. */
+static void add_shown(nt__text *out, const char *before, const char *after) {
+    nt__text old = {0}, new = {0};
+    if (before) add_readable(before, &old);
+    if (after) add_readable(after, &new);
+    bool right = !old.failed && !new.failed;
+    size_t important = right && before && after ? first_difference(old.data, new.data) : 0;
+    if (right && before) add_cut(out, &old, important);
+    if (before && after) nt__text_say(out, " -> ");
+    if (right && after) add_cut(out, &new, important);
+    out->failed |= !right;
+    nt__text_free(&old);
+    nt__text_free(&new);
+}
+
+/* ---- the first operation that differs --------------------------------------------------------------------------- */
+
 static void add_place(nt__text *out, const nt__line *line) {
     if (!*line->site.file) return;
     nt__text_add(out, "%s:%d in %s: ", line->site.file, line->site.line, line->site.function);
@@ -102,12 +193,14 @@ static void add_place(nt__text *out, const nt__line *line) {
 
 static void add_new(nt__text *out, const nt__line *line) {
     add_place(out, line);
-    nt__text_add(out, "new, %s", line->text);
+    nt__text_say(out, "new, ");
+    add_shown(out, NULL, line->text);
 }
 
 static void add_gone(nt__text *out, const nt__line *line) {
     add_place(out, line);
-    nt__text_add(out, "%s -> gone", line->text);
+    add_shown(out, line->text, NULL);
+    nt__text_say(out, " -> gone");
 }
 
 /* False when the lines are the same. */
@@ -124,7 +217,7 @@ static bool compare_lines(walk old, walk new, nt__text *out) {
         add_gone(out, before);
     } else {
         add_place(out, after);
-        nt__text_add(out, "%s -> %s", before->text, after->text);
+        add_shown(out, before->text, after->text);
     }
     return true;
 }

@@ -82,10 +82,66 @@ static void a_repeated_expression_that_goes_leaves_its_use(void **state) {
 static void a_number_that_meets_an_equal_one_is_named(void **state) {
     (void)state;
     const edit none = {.number = 3}, equal = {.number = 2}, other = {.number = 4};
-    assert_moved(&none, &other, NUMBER, "constant <{value = dense<0x40400000>");
-    assert_moved(&none, &equal, NUMBER, "constant <{value = dense<0x40400000>");
-    assert_moved(&equal, &none, NUMBER, "new, constant <{value = dense<0x40400000>");
+    assert_moved(&none, &other, NUMBER, "constant <{value = dense<3>");
+    assert_moved(&none, &equal, NUMBER, "constant <{value = dense<3>");
+    assert_moved(&equal, &none, NUMBER, "new, constant <{value = dense<3>");
     assert_moved(&none, &none, 0, "the same program");
+}
+
+/* ---- how a line is shown ---------------------------------------------------------------------------------------- */
+
+static void assert_shown(const char *old, const char *new, const char *expected) {
+    const nt_site nowhere = {"", "", 0};
+    const nt__line before = {old, nowhere}, after = {new, nowhere};
+    const nt__description from = {.lines = &before, .line_count = 1, .text = old};
+    const nt__description to = {.lines = &after, .line_count = 1, .text = new};
+    nt__text text = {0};
+    nt__description_compare(&from, &to, &text);
+    assert_string_equal(text.data, expected);
+    nt__text_free(&text);
+}
+
+static void floating_constants_are_shown_in_decimal(void **state) {
+    (void)state;
+    assert_shown("constant dense<0x3DCCCCCD> : tensor<8x3xf32>", "constant dense<0xFF800000> : tensor<f32>",
+                 "constant dense<0.1> : tensor<8x3xf32> -> constant dense<-inf> : tensor<f32>");
+    assert_shown("constant dense<0x3FB999999999999A> : tensor<f64>", "constant dense<[0x3C00, 0x8000]> : tensor<2xf16>",
+                 "constant dense<0.1> : tensor<f64> -> constant dense<[1, -0]> : tensor<2xf16>");
+    assert_shown("constant dense<0x3DCD> : tensor<2xbf16>", "constant dense<0x7F7FFFFF> : tensor<2xf32>",
+                 "constant dense<0.1> : tensor<2xbf16> -> constant dense<3.4028235e+38> : tensor<2xf32>");
+    /* A nan that no number gives, and what is no element, stay as they are. */
+    assert_shown("constant dense<0x7FC00000> : tensor<f32>", "constant dense<0xFFC00001> : tensor<f32>",
+                 "constant dense<nan> : tensor<f32> -> constant dense<0xFFC00001> : tensor<f32>");
+    assert_shown("x 0x12 : tensor<f32>", "x 0x : tensor<4", "x 0x12 : tensor<f32> -> x 0x : tensor<4");
+}
+
+/* Of two long lines the parts that differ are shown, wherever these are. */
+static void long_lines_are_cut_where_they_differ(void **state) {
+    (void)state;
+    enum { ELEMENTS = 100 };
+    for (int different = 0; different < ELEMENTS; different++) {
+        nt__text old = {0}, new = {0}, shown = {0};
+        nt__text_add(&old, "constant <{value = dense<[0x41100000");
+        nt__text_add(&new, "constant <{value = dense<[0x41100000");
+        for (int i = 0; i < ELEMENTS; i++) {
+            nt__text_add(&old, ", 0x3F800000");
+            nt__text_add(&new, ", 0x%s", i == different ? "42F68000" : "3F800000");
+        }
+        nt__text_add(&old, "]> : tensor<101xf32>}>");
+        nt__text_add(&new, "]> : tensor<101xf32>}>");
+        const nt__line before = {old.data, {"", "", 0}}, after = {new.data, {"", "", 0}};
+        const nt__description from = {.lines = &before, .line_count = 1, .text = old.data};
+        const nt__description to = {.lines = &after, .line_count = 1, .text = new.data};
+        nt__description_compare(&from, &to, &shown);
+        assert_memory_equal(shown.data, "constant ", strlen("constant "));
+        assert_non_null(strstr(shown.data, " -> constant "));
+        assert_non_null(strstr(strstr(shown.data, " -> "), ", 123.25"));
+        assert_non_null(strstr(shown.data, "..."));
+        assert_in_range(shown.length, 200, 290);
+        nt__text_free(&old);
+        nt__text_free(&new);
+        nt__text_free(&shown);
+    }
 }
 
 int main(void) {
@@ -93,6 +149,8 @@ int main(void) {
         cmocka_unit_test(the_edited_one_of_two_equal_expressions_is_named),
         cmocka_unit_test(a_repeated_expression_that_goes_leaves_its_use),
         cmocka_unit_test(a_number_that_meets_an_equal_one_is_named),
+        cmocka_unit_test(floating_constants_are_shown_in_decimal),
+        cmocka_unit_test(long_lines_are_cut_where_they_differ),
     };
     return cmocka_run_group_tests_name("compare", tests, NULL, NULL);
 }
