@@ -14,8 +14,7 @@ static const struct {
     [NT_COMBINE_NONE] = {"nt_device_value", false},
 };
 
-/* What a run adds to the line of a step itself. */
-static bool is_own(const char *name) {
+bool nt__is_own_metric(const char *name) {
     return strcmp(name, "loss") == 0 || strcmp(name, "grad_norm") == 0;
 }
 
@@ -24,7 +23,7 @@ static bool name_is_right(const nt_device_metrics *metrics, const char *name, co
         nt__trace_fail(site, function, "a metric without a name: give it one");
         return false;
     }
-    if (!metrics->combined && is_own(name)) {
+    if (!metrics->combined && nt__is_own_metric(name)) {
         nt__trace_fail(site, function, "'%s' is a name of the run's own in the line of a step: give '%s' another name",
                        name, name);
         return false;

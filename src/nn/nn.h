@@ -106,5 +106,7 @@ struct nt_device_metrics {
     size_t count, capacity;
 };
 void nt__device_metrics_free(nt_device_metrics *metrics);
+/* Whether a run adds a value of this name to the line of a step itself, whichever hook reports the others. */
+bool nt__is_own_metric(const char *name);
 
 #endif

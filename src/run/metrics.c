@@ -105,6 +105,18 @@ static nt_status take_host_values(nt__step_metrics *metrics) {
     return NT_OK;
 }
 
+static nt_status check_host_names(const nt_run *run, const nt_metrics *reported) {
+    for (size_t i = 0; i < nt__metrics_count(reported); i++) {
+        const char *name = nt__metrics_name(reported, i);
+        if (!nt__is_own_metric(name)) continue;
+        return nt__fail(NT_INVALID,
+                        "host_train_metrics of %s: '%s' is a name of the run's own in the line of a step: give '%s' "
+                        "another name",
+                        run->experiment->name, name, name);
+    }
+    return NT_OK;
+}
+
 static nt_status call_on_host(nt_run *run, nt__step_metrics *metrics, nt__buffer *outputs, nt__staged *staged) {
     nt__metrics_free(metrics->on_host);
     metrics->count = metrics->own;
@@ -115,6 +127,7 @@ static nt_status call_on_host(nt_run *run, nt__step_metrics *metrics, nt__buffer
         status = nt__call_host_hook(run, run->experiment->hooks.host_train_metrics, "host_train_metrics",
                                     metrics->outputs, staged, metrics->on_host);
     if (status == NT_OK) status = nt__metrics_end_batch(metrics->on_host);
+    if (status == NT_OK) status = check_host_names(run, metrics->on_host);
     return status == NT_OK ? take_host_values(metrics) : status;
 }
 

@@ -234,6 +234,18 @@ static void too_few(const void *e, nt_metrics *m, const nt_array *logits, const 
     (void)logits;
     nt_metric_mean(m, "n", 1, -1);
 }
+static void named_loss_on_host(const void *e, nt_metrics *m, const nt_array *logits, const nt_host_batch *batch) {
+    (void)e;
+    (void)batch;
+    (void)logits;
+    nt_metric_sum(m, "loss", 1);
+}
+static void named_norm_on_host(const void *e, nt_metrics *m, const nt_array *logits, const nt_host_batch *batch) {
+    (void)e;
+    (void)batch;
+    (void)logits;
+    nt_metric_sum(m, "grad_norm", 1);
+}
 
 static void what_is_refused(void **state) {
     (void)state;
@@ -264,17 +276,31 @@ static void what_is_refused(void **state) {
     }
 }
 
-/* A host hook that fails ends the run with the place, and frees everything. */
+/* A host hook that fails ends the run with the place, and frees everything. Names of the run's own are refused as those
+ * of traced hooks are. */
 static void a_failing_host_hook(void **state) {
     (void)state;
-    nt_experiment toy = toy_with((variant){.host_train_metrics = too_few});
-    nt_run_options options = quiet_options(NULL);
-    Toy e = Toy_defaults();
-    nt_run *run;
-    assert_ok(nt_run_new(&toy, &e, &options, &run));
-    assert_fails(nt_train(run), NT_INVALID, "step 1 of epoch 1, micro-batch 1 of split 'train'");
-    nt_run_free(run);
-    assert_int_equal(nt__engine_counts_now().all_buffers.live_count, 0);
+    const struct {
+        variant hooks;
+        const char *part;
+    } cases[] = {
+        {{.host_train_metrics = too_few}, "metric 'n': the count of a mean is -1, it must be from 0 on"},
+        {{.host_train_metrics = named_loss_on_host},
+         "host_train_metrics of Toy: 'loss' is a name of the run's own in the line of a step: give 'loss' another "
+         "name"},
+        {{.host_train_metrics = named_norm_on_host}, "give 'grad_norm' another name"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        nt_experiment toy = toy_with(cases[i].hooks);
+        nt_run_options options = quiet_options(NULL);
+        Toy e = Toy_defaults();
+        nt_run *run;
+        assert_ok(nt_run_new(&toy, &e, &options, &run));
+        assert_fails(nt_train(run), NT_INVALID, cases[i].part);
+        assert_non_null(strstr(nt_error_message(), "step 1 of epoch 1, micro-batch 1 of split 'train'"));
+        nt_run_free(run);
+        assert_int_equal(nt__engine_counts_now().all_buffers.live_count, 0);
+    }
 }
 
 int main(void) {
