@@ -7,8 +7,8 @@
 
 typedef enum nt__exit_code {
     NT__EXIT_DONE = 0,
-    NT__EXIT_FAILED = 1,
-    NT__EXIT_WRONG_USE = 2,    /* an unknown command or flag, a missing file, a value of the wrong type */
+    NT__EXIT_FAILED = 1,       /* what was asked for did not work out, as when a run refuses a value of its type */
+    NT__EXIT_WRONG_USE = 2,    /* found before there is a run: an unknown command or flag, a value of the wrong type */
     NT__EXIT_INTERRUPTED = 130 /* by SIGINT or SIGTERM */
 } nt__exit_code;
 

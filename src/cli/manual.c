@@ -55,10 +55,12 @@ static const entry files[] = {
 
 static const entry exit_codes[] = {
     {"0", "done", 0},
-    {"1", "the run, the build, the engine or a file that they use failed", 0},
+    {"1",
+     "the run, the build, the engine or a file that they use failed, or the run refused a value, as a negative rate",
+     0},
     {"2",
-     "wrong use, found before anything is compiled: an unknown command or flag, a value of the wrong type, a missing "
-     "source file",
+     "wrong use, found before there is a run: an unknown command, flag, preset or experiment, a value of the wrong "
+     "type, no source file",
      0},
     {"130", "interrupted (Ctrl-C): the run ended after its step and was saved; a second Ctrl-C ends at once",
      NO_RUN | NT__SHELL},

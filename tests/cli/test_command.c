@@ -69,6 +69,9 @@ static void a_manual_of_a_command_is_complete(void **state) {
         assert_has(e->out, "--seed                int64_t  42 ", "\nenvironment\n", "NITRO_PLUGIN ", "  CC ",
                    "XDG_CACHE_HOME", "\nfiles\n", "<run_dir>/metrics.jsonl", "\nexit codes\n", "  130  ",
                    "\nexamples\n", example);
+        /* Which of them a mistake ends with is tested in test_catalogue.c. */
+        assert_has(e->out, "  1    the run, the build, the engine or a file", "or the run refused a value",
+                   "  2    wrong use, found before there is a run: an unknown command, flag, preset or experiment");
         assert_has_not(e->out, "nitro devices");
     }
     const ended *e = nitro("devices", "--help");
