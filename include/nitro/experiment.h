@@ -195,11 +195,14 @@ nt_status nt_experiment_print(const nt_experiment *experiment, const void *field
     struct NT_JOIN3(name_, _is_a_Host_field__mark_it_DEVICE_or_GRAPH_CONST__, __COUNTER__) { \
         char sentinel;                                                                       \
     } name_;
+/* A Device field's type in the view: its name is the message where one is used as a C value. */
+typedef nt_tensor nt_tensor_of_Device_field__mark_it_GRAPH_CONST_for_a_C_value;
+#define NT_DEVICE_TENSOR_ ((nt_tensor_of_Device_field__mark_it_GRAPH_CONST_for_a_C_value){0})
 #define NT_VIEW_DEVICE_(T, name_, default_, doc_)                                                                    \
     _Static_assert(NT_DEVICE_TAKES_(T),                                                                              \
                    "field " #name_ ": DEVICE takes bool, integers, float, double, nt_array * and nt_arrays *; a " #T \
                    " is for FIELD");                                                                                 \
-    __typeof__(_Generic((__typeof__(T) *)0, nt_arrays * * : (nt_tensors){0}, default : (nt_tensor){0})) name_;
+    __typeof__(_Generic((__typeof__(T) *)0, nt_arrays * * : (nt_tensors){0}, default : NT_DEVICE_TENSOR_)) name_;
 #define NT_VIEW_GRAPH_CONST_(T, name_, default_, doc_)                                                         \
     _Static_assert(NT_GRAPH_CONST_TAKES_(T),                                                                   \
                    "field " #name_ ": GRAPH_CONST takes bool, integers, float, double and const char *; a " #T \

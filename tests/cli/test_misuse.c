@@ -95,6 +95,19 @@ static void a_host_field_in_a_traced_hook_does_not_compile(void **state) {
     REFUSES_ALL(mistakes);
 }
 
+/* It is a tensor there: the message says what gives a C value. */
+static void a_device_field_as_a_c_value_does_not_compile(void **state) {
+    (void)state;
+#define DEVICE "nt_tensor_of_Device_field__mark_it_GRAPH_CONST_for_a_C_value"
+    static const mistake mistakes[] = {
+        {"DEVICE_FIELD_AS_SIZE", DEVICE, "e->smoothing"},        {"DEVICE_FIELD_AS_VALUE", DEVICE, "e->smoothing"},
+        {"DEVICE_FIELD_COMPARED", DEVICE, "e->smoothing"},       {"DEVICE_FIELD_IN_ARITHMETIC", DEVICE, "e->smoothing"},
+        {"DEVICE_FIELD_AS_CONDITION", "scalar", "e->smoothing"},
+    };
+#undef DEVICE
+    REFUSES_ALL(mistakes);
+}
+
 /* M-19, and types that a marker does not take. */
 static void a_wrong_declaration_does_not_compile(void **state) {
     (void)state;
@@ -136,6 +149,7 @@ int main(void) {
         cmocka_unit_test(the_snippet_itself_compiles),
         cmocka_unit_test(experiments_of_several_files_in_one_compile),
         cmocka_unit_test(a_host_field_in_a_traced_hook_does_not_compile),
+        cmocka_unit_test(a_device_field_as_a_c_value_does_not_compile),
         cmocka_unit_test(a_wrong_declaration_does_not_compile),
         cmocka_unit_test(a_hook_of_the_wrong_type_does_not_compile),
         cmocka_unit_test(traced_and_host_values_do_not_mix),

@@ -54,6 +54,22 @@ static nt_status build_data(const Digits *e, nt_data *data) {
 
 static nt_tensor forward(const Digits_view *e, nt_model *m, nt_batch *batch) {
     nt_tensor x = nt_field(batch, "image");
+#ifdef DEVICE_FIELD_AS_SIZE
+    x = nt_dense(m, "a", x, e->smoothing);
+#endif
+#ifdef DEVICE_FIELD_AS_VALUE
+    float smoothing = e->smoothing;
+    if (smoothing > 0) x = nt_relu(x);
+#endif
+#ifdef DEVICE_FIELD_COMPARED
+    if (e->smoothing > 0) x = nt_relu(x);
+#endif
+#ifdef DEVICE_FIELD_IN_ARITHMETIC
+    x = nt_mul(x, 2 * e->smoothing);
+#endif
+#ifdef DEVICE_FIELD_AS_CONDITION
+    if (e->smoothing) x = nt_relu(x);
+#endif
 #ifdef HOST_FIELD_AS_SIZE
     x = nt_dense(m, "a", x, e->batch_size);
 #endif
