@@ -27,10 +27,21 @@ static nt_status read_amount(const nt__words *words, int64_t *epochs, int64_t *s
     return NT_OK;
 }
 
+static nt_status train_to_the_end(nt__shell *shell) {
+    int64_t before = nt_run_step(shell->current->run);
+    nt_status status = nt_train(shell->current->run);
+    if (status == NT_OK && nt_run_step(shell->current->run) == before)
+        nt__terminal_line(&shell->terminal,
+                          "nothing to train: max_epochs or max_steps is reached at step %" PRId64
+                          "; train 1 epoch trains on",
+                          before);
+    return status;
+}
+
 static nt_status train(nt__shell *shell, const nt__words *words) {
     int64_t epochs = 0, steps = 0;
     nt__terminal_restart(&shell->terminal);
-    if (!words->count) return nt_train(shell->current->run);
+    if (!words->count) return train_to_the_end(shell);
     nt_status status = read_amount(words, &epochs, &steps);
     return status == NT_OK ? nt_train_more(shell->current->run, epochs, steps) : status;
 }

@@ -48,6 +48,9 @@ static nt__exit_code train(nt__session *session) {
     if (status != NT_OK && status != NT_INTERRUPTED) return save_after_failure(session, status, step);
     nt_status saved = step > 0 ? save(session) : NT_OK;
     if (saved != NT_OK) return nt__session_fail(session, saved);
+    if (step == 0 && status == NT_OK)
+        nt__terminal_line(&session->terminal,
+                          "nothing was trained, since max_epochs or max_steps is 0; nothing is saved");
     if (status == NT_OK) status = report_test(session);
     if (status == NT_OK) return NT__EXIT_DONE;
     if (status == NT_INTERRUPTED)

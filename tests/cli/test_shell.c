@@ -480,6 +480,22 @@ static void parameters_that_are_not_finite_are_not_saved(void **state) {
     assert_int_equal(access(scratch("finite/parameters.safetensors.previous"), F_OK), -1);
 }
 
+/* The initial values are no result. */
+static void nothing_to_train_is_said(void **state) {
+    (void)state;
+    const ended *e = nitro("train", "main.c", "helper.c", "--max-epochs=0", "--run-dir=nothing");
+    assert_int_equal(e->code, 0);
+    assert_has(e->out, "nothing was trained, since max_epochs or max_steps is 0; nothing is saved\n");
+    assert_int_equal(access(scratch("nothing/parameters.safetensors"), F_OK), -1);
+    shell s = start_with(usual_words);
+    ask(&s, "new --max-steps=3");
+    assert_has_not(ask(&s, "train"), "nothing to train");
+    assert_string_equal(ask(&s, "train"),
+                        "nothing to train: max_epochs or max_steps is reached at step 3; train 1 epoch "
+                        "trains on\n");
+    assert_int_equal(finish(&s), 0);
+}
+
 /* Device fields of a live run, presets, predictions: the whole of what is printed. */
 static void fields_presets_and_predictions(void **state) {
     (void)state;
@@ -650,6 +666,7 @@ int main(void) {
         cmocka_unit_test_setup(wrong_commands_are_explained, start_afresh),
         cmocka_unit_test_setup(a_save_loses_nothing, start_afresh),
         cmocka_unit_test_setup(parameters_that_are_not_finite_are_not_saved, start_afresh),
+        cmocka_unit_test_setup(nothing_to_train_is_said, start_afresh),
         cmocka_unit_test_setup(fields_presets_and_predictions, start_afresh),
         cmocka_unit_test_setup(wrong_use_ends_before_the_prompt, start_afresh),
         cmocka_unit_test_setup(an_interrupt_ends_the_command_only, start_afresh),
