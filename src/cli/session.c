@@ -103,7 +103,8 @@ static nt_status check_stats(const char *path) {
     return status == NT_OK ? NT_OK : nt__fail_in(status, "--stats");
 }
 
-nt__exit_code nt__session_open(const nt__arguments *arguments, const char *command, bool evaluates, nt__session *out) {
+/* All before the run: files compiled and loaded, the experiment chosen, its fields set. */
+static nt__exit_code open_experiment(const nt__arguments *arguments, const char *command, nt__session *out) {
     *out = (nt__session){.arguments = arguments};
     nt_status status = nt__arguments_options(arguments, &out->options);
     if (status == NT_OK && out->options.stats) status = check_stats(out->options.stats);
@@ -112,22 +113,21 @@ nt__exit_code nt__session_open(const nt__arguments *arguments, const char *comma
     if (code != NT__EXIT_DONE) return code;
     status = choose_experiment(out, &out->experiment);
     if (status == NT_OK) status = set_fields(out);
-    if (status != NT_OK) return nt__report_wrong_use(status);
+    return status == NT_OK ? NT__EXIT_DONE : nt__report_wrong_use(status);
+}
+
+nt__exit_code nt__session_open(const nt__arguments *arguments, const char *command, bool evaluates, nt__session *out) {
+    nt__exit_code code = open_experiment(arguments, command, out);
+    if (code != NT__EXIT_DONE) return code;
     open_terminal(out);
     nt__stop_on_signals();
     return open_run(out, evaluates);
 }
 
 nt__exit_code nt__session_plan(const nt__arguments *arguments, const char *command, nt__session *out) {
-    *out = (nt__session){.arguments = arguments};
-    nt_status status = nt__arguments_options(arguments, &out->options);
-    if (status != NT_OK) return nt__report_wrong_use(status);
-    nt__exit_code code = nt__load_files(arguments, &out->options, command);
+    nt__exit_code code = open_experiment(arguments, command, out);
     if (code != NT__EXIT_DONE) return code;
-    status = choose_experiment(out, &out->experiment);
-    if (status == NT_OK) status = set_fields(out);
-    if (status != NT_OK) return nt__report_wrong_use(status);
-    status = nt__plan_new(out->experiment, out->fields, &out->options.run, &out->run);
+    nt_status status = nt__plan_new(out->experiment, out->fields, &out->options.run, &out->run);
     return status == NT_OK ? NT__EXIT_DONE : nt__report_failure(status);
 }
 
