@@ -1,12 +1,49 @@
-/* One pass over a split without training: every batch at full size, results cut back to the real rows. */
+/* Passes over a split without training, and evaluations: every batch at full size, results cut back to the real rows.
+ */
 #include <string.h>
 
 #include "run/run_internal.h"
 
+/* ---- a pass ----------------------------------------------------------------------------------------------------- */
+
+static nt_status each_batch(const nt__split *split, nt__stream *stream, nt__batch_function batch, void *context) {
+    nt_status status = NT_OK;
+    while (status == NT_OK) {
+        nt__staged *staged;
+        if (nt__stop_requested()) return nt__fail(NT_INTERRUPTED, "split '%s': stopped as asked", split->name);
+        status = nt__stream_next(stream, &staged);
+        if (status != NT_OK || !staged) break;
+        status = batch(context, staged);
+        nt__staged_free(staged);
+    }
+    return status;
+}
+
+nt_status nt__pass_without_training(nt_run *run, const nt__split *split, const nt__routes *routes,
+                                    nt__batch_function batch, void *context) {
+    nt__stream_options options = {.engine = run->engine,
+                                  .fields = routes->names,
+                                  .field_count = routes->count,
+                                  .seed = (uint64_t)run->settings.seed,
+                                  .epoch = run->epoch,
+                                  .stopping = nt__stop_requested};
+    nt__stream *stream;
+    nt_status status = nt__averages_begin(run);
+    if (status != NT_OK) return status;
+    status = nt__stream_open(split, &options, &stream);
+    if (status == NT_OK) {
+        status = each_batch(split, stream, batch, context);
+        nt__stream_close(stream);
+    }
+    nt__averages_end(run);
+    return status;
+}
+
+/* ---- an evaluation ---------------------------------------------------------------------------------------------- */
+
 typedef struct evaluation {
     nt_run *run;
     const nt__split *split;
-    nt__stream *stream;
     nt_array *outputs; /* host copy of a batch's outputs */
 } evaluation;
 
@@ -50,7 +87,8 @@ static nt_status call_metrics(evaluation *ev, nt__staged *staged) {
                : status;
 }
 
-static nt_status batch(evaluation *ev, nt__staged *staged) {
+static nt_status batch(void *context, nt__staged *staged) {
+    evaluation *ev = context;
     nt_run *run = ev->run;
     nt__buffer *result = &run->device.outputs;
     nt__transfers_take(run, staged);
@@ -69,20 +107,6 @@ static nt_status batch(evaluation *ev, nt__staged *staged) {
                               .batches = nt__split_batches(ev->split),
                               .split = ev->split->name});
     return NT_OK;
-}
-
-static nt_status pass(evaluation *ev) {
-    nt_status status = NT_OK;
-    while (status == NT_OK) {
-        nt__staged *staged;
-        if (nt__stop_requested())
-            return nt__fail(NT_INTERRUPTED, "evaluation of split '%s' stopped as asked", ev->split->name);
-        status = nt__stream_next(ev->stream, &staged);
-        if (status != NT_OK || !staged) break;
-        status = batch(ev, staged);
-        nt__staged_free(staged);
-    }
-    return status;
 }
 
 static nt_status keep_results(nt_run *run) {
@@ -124,25 +148,11 @@ static nt_status tell_transfers(const evaluation *ev) {
 
 nt_status nt__evaluate_split(nt_run *run, const nt__split *split) {
     evaluation ev = {.run = run, .split = split};
-    nt__stream_options options = {.engine = run->engine,
-                                  .fields = run->routes.evaluation.names,
-                                  .field_count = run->routes.evaluation.count,
-                                  .seed = (uint64_t)run->settings.seed,
-                                  .epoch = run->epoch,
-                                  .stopping = nt__stop_requested};
     nt_status status = restart_results(run);
     if (status != NT_OK) return status;
     ev.outputs = nt_array_new(run->outputs_type.dtype, run->outputs_type.shape);
     if (!ev.outputs) return NT_OUT_OF_MEMORY;
-    status = nt__averages_begin(run);
-    if (status == NT_OK) {
-        status = nt__stream_open(split, &options, &ev.stream);
-        if (status == NT_OK) {
-            status = pass(&ev);
-            nt__stream_close(ev.stream);
-        }
-        nt__averages_end(run);
-    }
+    status = nt__pass_without_training(run, split, &run->routes.evaluation, batch, &ev);
     nt_array_free(ev.outputs);
     if (status == NT_OK) status = tell_transfers(&ev);
     return status == NT_OK ? keep_results(run) : status;

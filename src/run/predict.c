@@ -225,7 +225,8 @@ static void keep_rows(const prediction *p, const nt__staged *staged) {
     memcpy((char *)p->outputs->data + first * row_bytes, p->batch->data, (size_t)staged->rows * row_bytes);
 }
 
-static nt_status batch(const prediction *p, nt__staged *staged) {
+static nt_status batch(void *context, nt__staged *staged) {
+    const prediction *p = context;
     nt_run *run = p->run;
     nt__buffer *result = &run->device.outputs;
     int64_t batches = nt__split_batches(&p->split);
@@ -245,19 +246,6 @@ static nt_status batch(const prediction *p, nt__staged *staged) {
     return NT_OK;
 }
 
-static nt_status pass(const prediction *p, nt__stream *stream) {
-    nt_status status = NT_OK;
-    while (status == NT_OK) {
-        nt__staged *staged;
-        if (nt__stop_requested()) return nt__fail(NT_INTERRUPTED, "stopped as asked");
-        status = nt__stream_next(stream, &staged);
-        if (status != NT_OK || !staged) break;
-        status = batch(p, staged);
-        nt__staged_free(staged);
-    }
-    return status;
-}
-
 static nt_status make_outputs(prediction *p) {
     nt__type type = p->run->outputs_type;
     p->batch = nt_array_new(type.dtype, type.shape);
@@ -268,23 +256,9 @@ static nt_status make_outputs(prediction *p) {
 
 /* Without a row there is no batch, and nothing is compiled. */
 static nt_status run_batches(prediction *p) {
-    nt_run *run = p->run;
-    nt__stream_options options = {.engine = run->engine,
-                                  .fields = run->routes.prediction.names,
-                                  .field_count = run->routes.prediction.count,
-                                  .stopping = nt__stop_requested};
-    nt__stream *stream;
     nt_status status = make_outputs(p);
     if (status != NT_OK || p->split.rows == 0) return status;
-    status = nt__averages_begin(run);
-    if (status != NT_OK) return status;
-    status = nt__stream_open(&p->split, &options, &stream);
-    if (status == NT_OK) {
-        status = pass(p, stream);
-        nt__stream_close(stream);
-    }
-    nt__averages_end(run);
-    return status;
+    return nt__pass_without_training(p->run, &p->split, &p->run->routes.prediction, batch, p);
 }
 
 static nt_status predict(prediction *p) {

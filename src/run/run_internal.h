@@ -191,7 +191,7 @@ typedef struct nt__transfers {
 typedef struct nt__programs {
     nt__program *gradient, *optimizer, *forward;
     nt__program *manual_step; /* in manual mode in place of gradient and optimizer */
-    nt__program *average; /* what evaluations have for parameters; NULL: the parameters that are trained */
+    nt__program *average;     /* what evaluations have for parameters; NULL: the parameters that are trained */
     nt__metrics_program *metrics;
     size_t metrics_count;
     nt__traced_metrics train_metrics; /* of the program that has the loss */
@@ -444,7 +444,12 @@ void nt__report_add(const nt_run *run, nt__text *out);
 /* report_groups.c: its section on the groups. */
 void nt__report_add_groups(const nt_run *run, nt__text *out);
 
-/* evaluate.c: one pass. NT_INTERRUPTED: it was asked to stop, and there are no results. */
+/* evaluate.c: a pass over a split with the parameters to evaluate with; `batch` is called for each batch in its order.
+ * NT_INTERRUPTED: it was asked to stop. */
+typedef nt_status (*nt__batch_function)(void *context, nt__staged *staged);
+nt_status nt__pass_without_training(nt_run *run, const nt__split *split, const nt__routes *routes,
+                                    nt__batch_function batch, void *context);
+/* One evaluation. NT_INTERRUPTED: it was asked to stop, and there are no results. */
 nt_status nt__evaluate_split(nt_run *run, const nt__split *split);
 /* The values of the newest evaluation. */
 const nt_value *nt__result_values(const nt_run *run, size_t *count);

@@ -508,7 +508,7 @@ static void a_stop_ends_it_at_the_next_batch(void **state) {
     assert_int_equal(l.batches, 3);
     l.batches = 0;
     l.stop_at = 2;
-    refuse(l.run, NT_INTERRUPTED, "prediction of Toy: stopped as asked", {"x", x});
+    refuse(l.run, NT_INTERRUPTED, "prediction of Toy: split 'prediction': stopped as asked", {"x", x});
     assert_int_equal(l.batches, 2);
     nt_stop_clear();
     nt_run_free(l.run);
