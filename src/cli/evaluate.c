@@ -1,7 +1,16 @@
 /* nitro evaluate: the metrics of one split with parameters from a file.
  * Not here: how they are computed.
  */
+#include "base/base.h"
 #include "cli/cli.h"
+
+/* As with a train_step hook and nothing else. */
+static nt_status nothing_to_tell(const nt__session *session) {
+    return nt__fail(NT_INVALID,
+                    "experiment '%s' has no metrics hook and no loss, so an evaluation has nothing to report: write "
+                    ".metrics, .device_metrics or .loss in its NT_DEFINE",
+                    session->experiment->name);
+}
 
 static nt__exit_code evaluate(nt__session *session) {
     const char *split = session->options.split ? session->options.split : "test";
@@ -9,6 +18,7 @@ static nt__exit_code evaluate(nt__session *session) {
     nt_status status = nt__session_load_weights(session);
     if (status == NT_OK) status = nt_evaluate(session->run, split, &results);
     if (status != NT_OK) return nt__session_fail(session, status);
+    if (results.count == 0) return nt__session_fail(session, nothing_to_tell(session));
     nt__terminal_programs(&session->terminal);
     nt__terminal_results(&session->terminal, split, &results);
     return NT__EXIT_DONE;

@@ -340,6 +340,12 @@ static void the_adversarial_example_trains(void **state) {
     assert_true(nt_shape_equal(images->shape, nt_dims(3, 784)));
     nt_array_free(noise);
     nt_array_free(images);
+    assert_int_equal(finish(start((const char *const[]){"evaluate", gan, "--hidden=32", "--split=train",
+                                                        "--weights=four/parameters.safetensors", NULL})),
+                     1);
+    char *refused = contents("err");
+    assert_non_null(strstr(refused, "experiment 'Gan' has no metrics hook and no loss"));
+    nt__free(refused);
     run("help", gan);
     char *out = contents("out");
     assert_non_null(strstr(out, "--learning-rate       double   the hook"));
