@@ -12,6 +12,10 @@
 static const char *const sources[] = {
     [NT__FROM_DEFAULT] = "default", [NT__FROM_FIELD] = "field", [NT__FROM_HOOK] = "hook", [NT__FROM_OPTION] = "option"};
 
+const char *nt__source_name(nt__source source) {
+    return sources[source];
+}
+
 /* ---- data ------------------------------------------------------------------------------------------------------- */
 
 static void add_split(const nt__split *split, nt__text *out) {

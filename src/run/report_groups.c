@@ -25,13 +25,19 @@ static const char *schedules_source(const nt_run *run) {
     return run->schedules_from_option ? "option" : "schedules hook";
 }
 
+/* The decay of a hook and the average are put behind the rule; the default rule has no input of its own. */
+static const char *input_source(const nt_run *run, const nt__training *training, const nt__rate *input) {
+    if (training->decay_is_hooked && strcmp(input->scalar, "weight_decay") == 0) return "weight_decay hook";
+    if (run->settings.ema_decay > 0 && strcmp(input->scalar, "ema_decay") == 0)
+        return nt__source_name(run->settings.from.ema_decay);
+    return "optimizer hook";
+}
+
 static void add_input(const nt_run *run, const nt__training *training, const nt__rate *input, nt__text *out) {
-    bool is_decay = training->decay_is_hooked && strcmp(input->scalar, "weight_decay") == 0;
     if (input->binding)
         nt__text_add(out, "    %s by schedule '%s' [%s]\n", input->scalar, input->binding->name, schedules_source(run));
     else
-        nt__text_add(out, "    %s %.3g [%s hook]\n", input->scalar, input->value,
-                     is_decay ? "weight_decay" : "optimizer"); /* the default rule has none */
+        nt__text_add(out, "    %s %.3g [%s]\n", input->scalar, input->value, input_source(run, training, input));
 }
 
 static bool rule_has(const nt__training *training, const char *scalar) {

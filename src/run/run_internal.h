@@ -441,6 +441,8 @@ nt_status nt__device_slot_write(nt_run *run, size_t slot, nt_array *array);
 
 /* report.c: where everything bound and from where, as sections of text. */
 void nt__report_add(const nt_run *run, nt__text *out);
+/* "default", "field", "hook" or "option". */
+const char *nt__source_name(nt__source source);
 /* report_groups.c: its section on the groups. */
 void nt__report_add_groups(const nt_run *run, nt__text *out);
 

@@ -230,6 +230,18 @@ static void the_decay_is_a_number_below_1(void **state) {
     }
 }
 
+static void the_report_says_where_the_decay_is_from(void **state) {
+    (void)state;
+    nt_experiment experiment = with_rule(sgd);
+    nt_run *run = make(&experiment, 0.9, NULL);
+    nt__text text = {0};
+    nt__report_add(run, &text);
+    assert_non_null(strstr(text.data, "\n  ema_decay: 0.9 [option]\n"));
+    assert_non_null(strstr(text.data, "\n    ema_decay 0.9 [option]\n"));
+    nt__text_free(&text);
+    nt_run_free(run);
+}
+
 /* Its decay may follow a schedule: with 0 from the start on, the average is what is trained. */
 static void the_decay_may_be_scheduled(void **state) {
     (void)state;
@@ -350,6 +362,7 @@ int main(void) {
         cmocka_unit_test(a_loaded_file_starts_the_average_again),
         cmocka_unit_test(a_frozen_group_has_no_average),
         cmocka_unit_test(the_decay_is_a_number_below_1),
+        cmocka_unit_test(the_report_says_where_the_decay_is_from),
         cmocka_unit_test(the_decay_may_be_scheduled),
         cmocka_unit_test(schedule_free_evaluates_its_average),
         cmocka_unit_test(schedule_free_has_one_average_and_one_decay),
