@@ -26,6 +26,12 @@ static nt_status check_train_split(const nt_run *run) {
                         ".drop_last = true to its nt_split, or choose a batch that divides %lld",
                         (long long)train->rows, (long long)train->options.batch, (long long)train->rows);
     if (batches % accum == 0) return NT_OK;
+    if (below == 0)
+        return nt__fail(
+            NT_INVALID,
+            "split 'train' has %lld batches, and accum %lld is more than these: a step never spans two "
+            "epochs. Choose an accum that divides %lld, or a batch or number of rows that gives %lld batches",
+            (long long)batches, (long long)accum, (long long)batches, (long long)above);
     return nt__fail(
         NT_INVALID,
         "split 'train' has %lld batches, which accum %lld does not divide: a step never spans two epochs. The nearest "

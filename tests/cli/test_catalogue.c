@@ -369,6 +369,10 @@ static const mistake mistakes[] = {
      .words = {"--accum=3"},
      .message = "split 'train' has 4 batches, which accum 3 does not divide: a step never spans two epochs. The "
                 "nearest numbers of batches that work are 3 and 6: choose another accum, batch or number of rows"},
+    {.title = "accum of more than the batches",
+     .words = {"--accum=100"},
+     .message = "split 'train' has 4 batches, and accum 100 is more than these: a step never spans two epochs. Choose "
+                "an accum that divides 4, or a batch or number of rows that gives 100 batches"},
     {.title = "accum of zero",
      .words = {"--accum=0"},
      .message = "accum is 0 (from the option accum); a step has at least 1 micro-batch: give 1 or more"},

@@ -216,6 +216,8 @@ static void data_is_checked(void **state) {
     o.accum = (nt_maybe_int){true, 3};
     refuse(toy(), &e, o, "split 'train' has 8 batches, which accum 3 does not divide"); /* B36 */
     assert_non_null(strstr(nt_error_message(), "The nearest numbers of batches that work are 6 and 9"));
+    o.accum = (nt_maybe_int){true, 100};
+    refuse(toy(), &e, o, "split 'train' has 8 batches, and accum 100 is more than these");
     o = quiet_options(NULL);
     toy()->hooks.build_data = fails_to_build;
     refuse(&changed, &e, o, "/nowhere");
