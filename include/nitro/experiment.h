@@ -261,7 +261,8 @@ typedef nt_tensor nt_tensor_of_Device_field__mark_it_GRAPH_CONST_for_a_C_value;
         nt_rule (*optimizer)(const E *e, const char *group);                                                       \
         /* What nt_decay behind a group's rule decays with, before it is multiplied by the rate: 0, no decay. */   \
         double (*weight_decay)(const E *e, const char *group);                                                     \
-        /* Whether that decay leaves a parameter alone: those of one axis (biases, scales, shifts). */             \
+        /* Whether that decay, or the ratio and decay of a rule such as LAMB, leaves a parameter alone: those of   \
+         * one axis (biases, scales, shifts). A weight_decay of nt_adamw, nt_lion or the like is for all. */       \
         bool (*no_decay)(const E *e, const char *path, nt_shape shape);                                            \
         /* What a group's parameters decay to: nt_anchor_zero(). */                                                \
         nt_anchor (*decay_anchor)(const E *e, const char *group);                                                  \

@@ -74,8 +74,9 @@ typedef struct nt_adamw_options {
     bool uncoupled;      /* the decay is not multiplied by the rate */
 } nt_adamw_options;
 
-/* With Adam's dx: dx + eta weight_decay x; uncoupled: dx + weight_decay x. Every parameter decays; with nt_adam() and
- * the weight_decay hook those of one axis do not. Loshchilov and Hutter 2019. */
+/* With Adam's dx: dx + eta weight_decay x; uncoupled: dx + weight_decay x. Every parameter decays, whatever the
+ * no_decay hook says; with nt_adam() and the weight_decay hook those that it spares, by default those of one axis, do
+ * not. Loshchilov and Hutter 2019. */
 #define nt_adamw(...) nt_adamw_with((nt_adamw_options){__VA_ARGS__})
 nt_rule nt_adamw_with(nt_adamw_options options);
 

@@ -145,6 +145,30 @@ nt_status nt__groups_resolve(nt_run *run) {
                     run->experiment->name);
 }
 
+/* ---- a hook that is not heard ----------------------------------------------------------------------------------- */
+
+/* A rule that has a decay of its own and does not ask which parameters decay, as AdamW. */
+static bool decays_all(const nt_rule *rule) {
+    nt__named_input input;
+    if (nt__rule_uses_decayed(rule)) return false;
+    for (size_t i = 0; nt__rule_input(rule, i, &input); i++)
+        if (strcmp(input.name, "weight_decay") == 0 && input.value > 0) return true;
+    return false;
+}
+
+void nt__groups_tell(const nt_run *run) {
+    if (!run->experiment->hooks.no_decay || run->settings.quiet) return;
+    for (size_t g = 0; g < run->layout.group_count; g++) {
+        const nt_rule *rule = &run->training[g].rule;
+        if (!decays_all(rule)) continue;
+        const char *owner = nt__rule_owner(rule, "weight_decay");
+        nt__notice("%s: the no_decay hook spares nothing in group '%s': the weight_decay of %s is for every parameter. "
+                   "The weight_decay hook%s heeds it",
+                   run->experiment->name, run->layout.groups[g].name, owner,
+                   strcmp(owner, "AdamW") == 0 ? " with nt_adam(), which is AdamW," : "");
+    }
+}
+
 /* ---- showing ---------------------------------------------------------------------------------------------------- */
 
 static void print_one(const nt_run *run, size_t g, bool constants, nt__text *out) {

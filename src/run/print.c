@@ -5,14 +5,40 @@
 
 /* ---- the setup -------------------------------------------------------------------------------------------------- */
 
-/* The rate of the first group. */
-static void add_rate(const nt_run *run, nt__text *text) {
-    const nt__binding *binding = run->rates[0].binding;
-    nt__text_add(text, ", rate ");
-    if (binding)
-        nt__schedule_print(&binding->schedule, text);
-    else
-        nt__text_add(text, "%g", run->rates[0].value);
+/* A scheduled rate is its ratio times the schedule; one that stays has the ratio in its value. */
+static void add_rate(const nt__rate *rate, nt__text *text) {
+    if (!rate->binding) {
+        nt__text_add(text, "%g", rate->value);
+        return;
+    }
+    if (rate->ratio != 1) nt__text_add(text, "%g times ", rate->ratio);
+    nt__schedule_print(&rate->binding->schedule, text);
+}
+
+static bool is_same_rate(const nt__rate *a, const nt__rate *b) {
+    return a->binding == b->binding && a->ratio == b->ratio && a->value == b->value;
+}
+
+/* One rate where all groups that are trained have the same, else each with the name of its group. */
+static void add_rates(const nt_run *run, nt__text *text) {
+    const nt__rate *first = NULL;
+    bool same = true;
+    for (size_t g = 0; g < run->layout.group_count; g++) {
+        if (run->training[g].frozen) continue;
+        if (!first) first = &run->rates[g];
+        same = same && is_same_rate(first, &run->rates[g]);
+    }
+    if (same && first) {
+        nt__text_add(text, "%s", run->layout.group_count > 1 ? "; rate " : ", rate ");
+        add_rate(first, text);
+        return;
+    }
+    nt__text_add(text, "; rates");
+    for (size_t g = 0, named = 0; g < run->layout.group_count; g++) {
+        if (run->training[g].frozen) continue;
+        nt__text_add(text, "%s%s ", named++ ? ", " : " ", run->layout.groups[g].name);
+        add_rate(&run->rates[g], text);
+    }
 }
 
 /* Layer states are what forward declares; nothing is said where there is none. */
@@ -36,7 +62,7 @@ nt_status nt__tell_setup(const nt_run *run) {
     if (run->train) {
         nt__text_add(&text, "; ");
         nt__rules_print(run, false, &text);
-        add_rate(run, &text);
+        add_rates(run, &text);
         nt__text_add(&text, "; %lld batches of %lld, %lld steps an epoch", (long long)nt__split_batches(run->train),
                      (long long)run->batch_size, (long long)(nt__split_batches(run->train) / run->settings.accum));
     }

@@ -391,6 +391,8 @@ nt_status nt__rate_write(nt_run *run, nt__rate *rate, double base);
 
 /* groups.c: rules, decay and anchors of all groups, from the hooks. */
 nt_status nt__groups_resolve(nt_run *run);
+/* Says by a notice where the no_decay hook has no effect. */
+void nt__groups_tell(const nt_run *run);
 /* Their rules, in one text where all are the same. `constants`: what is part of the program. */
 void nt__rules_print(const nt_run *run, bool constants, nt__text *out);
 /* "RAdam", or "default: Adam; body: Frozen" where they differ. NULL when memory is short. */

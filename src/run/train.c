@@ -45,6 +45,14 @@ static const nt_field_info *odd_field(const nt_run *run) {
     return NULL;
 }
 
+/* The largest of the groups: that of a frozen group is 0. */
+static double largest_rate(const nt_run *run) {
+    double largest = 0;
+    for (size_t g = 0; g < run->layout.group_count; g++)
+        if (run->rates[g].value > largest) largest = run->rates[g].value;
+    return largest;
+}
+
 static nt_status diverged(const loop *l, const pending *p, double loss) {
     const nt_field_info *field = odd_field(l->run);
     char place[NT__MESSAGE / 4];
@@ -61,7 +69,7 @@ static nt_status diverged(const loop *l, const pending *p, double loss) {
     return nt__fail(NT_DIVERGED,
                     "%s. Nothing is rolled back: start again with a lower learning rate (now %g) or with gradient "
                     "clipping, and look at the data of that batch",
-                    place, l->run->rates[0].value);
+                    place, largest_rate(l->run));
 }
 
 static void drop(const loop *l, pending *p) {

@@ -274,6 +274,11 @@ static void assert_groups_section(const nt_experiment *experiment, const Still *
     nt_run_free(run);
 }
 
+static double half_of_head(const void *e, const char *group) {
+    (void)e;
+    return strcmp(group, "head") == 0 ? 0.5 : 1;
+}
+
 static double third(const void *e, const char *group) {
     (void)e;
     return strcmp(group, "head") == 0 ? 1.0 / 3 : 1;
@@ -321,6 +326,78 @@ static void the_report_says_where_each_number_is_from_s83(void **state) {
                           "parameter groups (G = 2)\n"
                           "  body: rate 0.5, ratio 1.00, rule SGD, 9 parameters\n"
                           "  head: rate 0.5, ratio 1.00, rule Frozen, 3 parameters\n");
+}
+
+/* ---- what the setup says ---------------------------------------------------------------------------------------- */
+
+static nt_rule own_decay(const void *e, const char *group) {
+    (void)e;
+    return strcmp(group, "head") == 0 ? nt_adamw(.weight_decay = 0.1) : nt_lamb(.weight_decay = 0.1);
+}
+
+static char said[1024];
+static void keep_notice(const char *text, void *context) {
+    (void)context;
+    snprintf(said, sizeof said, "%s", text);
+}
+
+static void keep_setup(const nt_event *event, void *context) {
+    (void)context;
+    if (event->kind == NT_EVENT_SETUP) snprintf(said, sizeof said, "%s", event->text);
+}
+
+/* Makes a run; what is kept of it is in `said`. */
+static void listen_to(const nt_experiment *experiment, const Still *e, const nt_named_schedule *schedules,
+                      nt_run_options options) {
+    nt_run *run;
+    said[0] = 0;
+    options.schedules = schedules;
+    nt_notice_function before = nt_set_notice(keep_notice, NULL);
+    assert_ok(nt_run_new(experiment, e, &options, &run));
+    nt_set_notice(before, NULL);
+    nt_run_free(run);
+}
+
+/* LAMB asks which parameters decay, AdamW does not. */
+static void a_no_decay_hook_that_is_not_heard_is_told(void **state) {
+    (void)state;
+    Still e = Still_defaults();
+    nt_experiment changed = *Still_experiment();
+    changed.hooks.weight_decay = NULL;
+    changed.hooks.decay_anchor = NULL;
+    changed.hooks.optimizer = own_decay;
+    changed.hooks.no_decay = only_named;
+    listen_to(&changed, &e, NULL, (nt_run_options){.no_log = true});
+    assert_string_equal(said,
+                        "Still: the no_decay hook spares nothing in group 'head': the weight_decay of AdamW is for "
+                        "every parameter. The weight_decay hook with nt_adam(), which is AdamW, heeds it");
+    listen_to(&changed, &e, NULL, quiet_options(NULL));
+    assert_string_equal(said, "");
+    changed.hooks.no_decay = NULL;
+    listen_to(&changed, &e, NULL, (nt_run_options){.no_log = true});
+    assert_string_equal(said, "");
+}
+
+static void assert_setup(const nt_experiment *experiment, const Still *e, const nt_named_schedule *schedules,
+                         const char *part) {
+    nt_run_options options = quiet_options(NULL);
+    options.learning_rate = (nt_maybe_double){true, 0.5};
+    options.on_event = keep_setup;
+    listen_to(experiment, e, schedules, options);
+    if (!strstr(said, part)) fail_msg("'%s' is not in '%s'", part, said);
+}
+
+static void the_setup_names_each_rate(void **state) {
+    (void)state;
+    Still e = Still_defaults();
+    nt_experiment changed = *Still_experiment();
+    const nt_named_schedule base[] = {{"learning_rate", nt_schedule_constant(0.25)}, {0}};
+    assert_setup(&changed, &e, NULL, "SGD(); rate 0.5; ");
+    changed.hooks.rate_ratio = half_of_head;
+    assert_setup(&changed, &e, NULL, "SGD(); rates body 0.5, head 0.25; ");
+    assert_setup(&changed, &e, base, "SGD(); rates body constant(0.25), head 0.5 times constant(0.25); ");
+    e.freeze = true;
+    assert_setup(&changed, &e, NULL, "body: SGD(); head: Frozen(); rate 0.5; ");
 }
 
 static nt_tensor many_biases(const void *view, nt_model *m, nt_batch *batch) {
@@ -441,6 +518,8 @@ int main(void) {
         cmocka_unit_test(an_input_can_be_scheduled),
         cmocka_unit_test(schedules_that_are_not_meant),
         cmocka_unit_test(the_report_says_where_each_number_is_from_s83),
+        cmocka_unit_test(a_no_decay_hook_that_is_not_heard_is_told),
+        cmocka_unit_test(the_setup_names_each_rate),
         cmocka_unit_test(many_arrays_are_not_all_named),
         cmocka_unit_test(what_moved_in_a_group_is_reported),
     };
