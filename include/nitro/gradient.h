@@ -7,6 +7,8 @@
  *     A gradient penalty (Gulrajani et al. 2017):
  *     nt_tensor slope = nt_grad(nt_sum(discriminator(e, m, x)), x);
  *     nt_tensor penalty = nt_mean(nt_square(nt_sub(nt_norm(slope, -1), 1)));
+ * The slope of the sum is that of each sample by itself only where samples do not mix: with a batch norm in the
+ * discriminator it is not.
  */
 #ifndef NITRO_GRADIENT_H
 #define NITRO_GRADIENT_H
