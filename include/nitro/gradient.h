@@ -17,7 +17,9 @@
 
 /* dy/dx in the shape of x: zeros where y does not depend on it. y is a floating scalar of this trace; x any floating
  * tensor of it, a parameter, a field, or a value on the way. nt_stop_gradient holds a value constant. Equal expressions
- * are one tensor, so an x that was computed twice is an error: compute it once and use it in both places. */
+ * are one tensor, so an x that was computed twice is an error: compute it once and use it in both places. In a body of
+ * control flow (nitro/control.h) y depends on an x of outside also through what else of outside was made of it; the
+ * carry is a value of its own in each iteration, and slices of inputs that were made of x are an error. */
 #define nt_grad(y, x) nt_grad_at(y, x, NT_SITE)
 /* The same for `count` tensors at once, in gradients[i]. */
 #define nt_grads(y, inputs, count, gradients) nt_grads_at(y, inputs, count, gradients, NT_SITE)

@@ -39,6 +39,11 @@ static bool can_depend(const nt__node *node) {
     return node->control || nt_dtype_is_float(node->type.dtype);
 }
 
+/* What is held constant hands no cotangent on, so nothing behind it is asked for one. */
+static bool hands_on(const nt__node *node) {
+    return can_depend(node) && node->op != NT__OP_stop_gradient;
+}
+
 static void mark_dependents(sweep *s, nt__node *const *inputs, size_t count) {
     for (size_t i = 0; i < count; i++) {
         size_t place = place_of(s, inputs[i]);
@@ -46,7 +51,7 @@ static void mark_dependents(sweep *s, nt__node *const *inputs, size_t count) {
     }
     for (const nt__node *node = s->first; node; node = node == s->last ? NULL : node->next) {
         bool *own = &s->depends[node->position - s->first->position];
-        for (int i = 0; can_depend(node) && i < node->operand_count && !*own; i++) *own = depends(s, node->operands[i]);
+        for (int i = 0; hands_on(node) && i < node->operand_count && !*own; i++) *own = depends(s, node->operands[i]);
     }
 }
 
@@ -142,17 +147,109 @@ static bool cotangent_fits(nt_tensor y, nt_tensor cotangent) {
     return false;
 }
 
-/* What stands for the inputs where y is computed; NULL for one that y cannot depend on. */
-static nt__node **inputs_at(const nt__node *y, const nt_tensor *inputs, size_t count) {
-    nt__node **found = nt__trace_alloc(nowhere, "gradient", count, sizeof(nt__node *));
-    for (size_t i = 0; found && i < count; i++) {
-        nt__node *node = nt__node_of(inputs[i], nowhere, "gradient");
-        const nt__region *region = y->region;
-        while (node && region && region != node->region) region = region->outer;
-        found[i] = region && node ? nt__region_image(y->region, node) : node;
-        if (!found[i]) return NULL;
+/* ---- out of bodies ---------------------------------------------------------------------------------------------- */
+
+/* A y in a body depends on what is outside through the values that the body uses of it. The cotangents of these go on,
+ * in a sweep of each region around. What a loop gives its body anew in each iteration, the carry, is a value of its
+ * own. */
+typedef struct ascent {
+    nt__node *const *inputs;
+    size_t count;
+    nt_tensor *sums;    /* of the inputs */
+    nt__node **wanted;  /* in a region: the inputs, then parameters that depend on one */
+    nt_tensor *arrived; /* at those */
+    nt__seed *seeds;
+} ascent;
+
+/* Whether what a parameter of the region stands for, or cuts slices of, depends on an input. `outside` tells that of
+ * the nodes of the region around. */
+static bool brings_in(const nt__node *node, const bool *outside) {
+    const nt__node *original = nt__region_original(node);
+    return original && outside && outside[original->position] && can_depend(node);
+}
+
+/* Whether each node of the region depends on an input. NULL after keeping an error. */
+static const bool *mark_region(const ascent *a, const nt__region *region) {
+    const bool *outside = region->control ? mark_region(a, region->outer) : NULL;
+    bool *marks = nt__trace_alloc(nowhere, "gradient", region->count, sizeof *marks);
+    if (!marks || (region->control && !outside)) return NULL;
+    for (size_t i = 0; i < a->count; i++)
+        if (a->inputs[i]->region == region) marks[a->inputs[i]->position] = can_depend(a->inputs[i]);
+    for (const nt__node *node = region->first; node; node = node->next) {
+        bool *own = &marks[node->position];
+        *own = *own || brings_in(node, outside);
+        for (int i = 0; hands_on(node) && i < node->operand_count && !*own; i++)
+            *own = marks[node->operands[i]->position];
     }
-    return found;
+    return marks;
+}
+
+static bool begin_ascent(ascent *a, const nt__region *region) {
+    size_t parameters = 1;
+    for (; region; region = region->outer)
+        if (region->parameters.count > parameters) parameters = region->parameters.count;
+    a->wanted = nt__trace_alloc(nowhere, "gradient", a->count + parameters, sizeof(nt__node *));
+    a->arrived = nt__trace_alloc(nowhere, "gradient", a->count + parameters, sizeof *a->arrived);
+    a->seeds = nt__trace_alloc(nowhere, "gradient", parameters, sizeof *a->seeds);
+    return a->wanted && a->arrived && a->seeds;
+}
+
+/* The inputs, then the parameters of the region that depend on one; how many that is. */
+static size_t list_wanted(const ascent *a, const nt__region *region, const bool *outside) {
+    size_t count = 0;
+    for (; count < a->count; count++) a->wanted[count] = a->inputs[count];
+    for (size_t i = 0; i < region->parameters.count; i++)
+        if (brings_in(region->parameters.items[i], outside)) a->wanted[count++] = region->parameters.items[i];
+    return count;
+}
+
+static bool refuse_slice(const nt__region *region) {
+    const nt__control *control = region->control;
+    nt__trace_fail(
+        control->site, "grad",
+        "in the body of this scan, with respect to a tensor of outside that its inputs are made of: the body "
+        "has one slice of them. Compute them from the tensor inside, or take the gradient outside");
+    return false;
+}
+
+/* Sweeps the region from its first node to `last`. What arrives at parameters becomes the seeds of the region around;
+ * *seed_count is how many there are. */
+static bool sweep_region(const ascent *a, const nt__region *region, const nt__node *last, size_t *seed_count) {
+    const bool *outside = region->control ? mark_region(a, region->outer) : NULL;
+    if (region->control && !outside) return false;
+    size_t wanted = list_wanted(a, region, outside);
+    if (!nt__sweep(region->first, last, a->seeds, *seed_count, a->wanted, wanted, a->arrived)) return false;
+    *seed_count = 0;
+    for (size_t i = 0; i < wanted; i++) {
+        if (!nt__has_cotangent(a->arrived[i])) continue;
+        if (i < a->count)
+            a->sums[i] = a->arrived[i];
+        else if (a->wanted[i]->attributes.choice == NT__SLICE)
+            return refuse_slice(region);
+        else
+            a->seeds[(*seed_count)++] = (nt__seed){nt__region_original(a->wanted[i]), a->arrived[i]};
+    }
+    return true;
+}
+
+static bool ascend(ascent *a, const nt__node *y, nt_tensor cotangent) {
+    const nt__region *region = y->region;
+    const nt__node *last = y;
+    size_t seed_count = 1;
+    if (!begin_ascent(a, region)) return false;
+    a->seeds[0] = (nt__seed){y, cotangent};
+    for (; region && seed_count; region = region->outer, last = region ? region->last : NULL)
+        if (!sweep_region(a, region, last, &seed_count)) return false;
+    return nt__trace_right();
+}
+
+/* ---- of tensors ------------------------------------------------------------------------------------------------- */
+
+static nt__node **nodes_of(const nt_tensor *tensors, size_t count) {
+    nt__node **nodes = nt__trace_alloc(nowhere, "gradient", count, sizeof(nt__node *));
+    for (size_t i = 0; nodes && i < count; i++)
+        if (!(nodes[i] = nt__node_of(tensors[i], nowhere, "gradient"))) return NULL;
+    return nodes;
 }
 
 void nt__vjp(nt_tensor y, nt_tensor cotangent, const nt_tensor *with_respect_to, size_t count, nt_tensor *out,
@@ -164,10 +261,11 @@ void nt__vjp(nt_tensor y, nt_tensor cotangent, const nt_tensor *with_respect_to,
     }
     if (!right) return;
     const nt__node *last = nt__node_of(y, nowhere, "gradient");
-    nt__node **inputs = inputs_at(last, with_respect_to, count);
+    nt__node **inputs = nodes_of(with_respect_to, count);
     nt_tensor *sums = nt__trace_alloc(nowhere, "gradient", count, sizeof *sums);
-    const nt__seed seed = {last, cotangent};
-    if (!inputs || !sums || !nt__sweep(last->region->first, last, &seed, 1, inputs, count, sums)) return;
+    if (!inputs || !sums) return;
+    ascent a = {.inputs = inputs, .count = count, .sums = sums};
+    if (!ascend(&a, last, cotangent)) return;
     for (size_t i = 0; i < count; i++) {
         bool found = nt__has_cotangent(sums[i]);
         out[i] = found ? sums[i] : nt__filled("gradient", inputs[i]->type, 0, last->site);

@@ -132,12 +132,18 @@ typedef struct custom {
     nt__control *control;
 } custom;
 
+/* Here, or outside of the bodies around. */
+static bool is_held_constant(const nt__node *node) {
+    while (nt__region_original(node)) node = nt__region_original(node);
+    return node->op == NT__OP_stop_gradient;
+}
+
 /* A tensor of outside that is none of the inputs has no way out for its gradient. */
 static bool uses_inputs_only(const custom *c) {
     const nt__control *control = c->control;
     for (size_t i = c->inputs; i < control->operands.count; i++) {
         const nt__node *node = control->operands.items[i];
-        if (!nt_dtype_is_float(node->type.dtype) || node->op == NT__OP_stop_gradient) continue;
+        if (!nt_dtype_is_float(node->type.dtype) || is_held_constant(node)) continue;
         char text[NT__TYPE_TEXT];
         nt__trace_fail(control->site, "custom_gradient",
                        "the function uses %s, made at %s:%d, that is none of its inputs: no gradient would flow to it. "

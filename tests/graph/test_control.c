@@ -298,6 +298,83 @@ static nt_tensor gradients_in_a_scan(const nt_tensor *x) {
     return nt_add(nt_sum(nt_square(all.outputs[0])), nt_sum(all.carry[0]));
 }
 
+/* A gradient in a branch in a scan, of what outside was made of x: through the values of both regions around. */
+static nt_values slope_in_a_branch(nt_values x, void *context) {
+    const nt_tensor *made = context;
+    nt_tensor y = nt_sum(nt_mul(nt_mul(made[0], made[1]), nt_exp(nt_mul(x.at[0], outside[VECTOR]))));
+    return (nt_values){{nt_grad(y, outside[VECTOR])}};
+}
+
+static nt_loop slope_step(nt_loop now, void *context) {
+    nt_tensor made[] = {*(const nt_tensor *)context, nt_cos(outside[VECTOR])};
+    nt_tensor slope =
+        nt_cond(nt_equal(now.index, 1), slope_in_a_branch, by_product, made, nt_mul(now.inputs[0], 0.5)).at[0];
+    return (nt_loop){.carry = {nt_add(now.carry[0], slope)}};
+}
+
+static nt_tensor gradients_of_what_is_outside(const nt_tensor *x) {
+    outside = x;
+    nt_tensor made = nt_sin(x[VECTOR]);
+    return nt_sum(nt_scan(slope_step, &made, .carry = {x[VECTOR]}, .inputs = {x[SEQUENCE]}).carry[0]);
+}
+
+/* The same gradient in a body and outside of it, of everything that is made of x. */
+static nt_values slope_here(nt_values x, void *context) {
+    nt_tensor made = nt_mul(nt_sin(*(const nt_tensor *)context), x.at[0]);
+    return (nt_values){{nt_grad(nt_sum(nt_mul(made, outside[VECTOR])), outside[VECTOR])}};
+}
+
+/* Of both rows the sum of the differences to the gradient outside, then the sum of that one. */
+static nt_tensor places_compared(nt_tensor x) {
+    const nt_tensor all[INPUTS] = {[VECTOR] = x};
+    outside = all;
+    nt_tensor squared = nt_square(x), given = nt_tanh(x);
+    nt_tensor inside = nt_cond(nt_less(nt_sum(x), 1e9), slope_here, slope_here, &squared, given).at[0];
+    nt_tensor again = nt_checkpoint(slope_here, &squared, given).at[0];
+    nt_tensor plain = slope_here((nt_values){{given}}, &squared).at[0];
+    return nt_stack(0, nt_sum(nt_abs(nt_sub(inside, plain))), nt_sum(nt_abs(nt_sub(again, plain))), nt_sum(plain));
+}
+
+/* What is held constant may go through a loop without a gradient, in a body too. */
+static nt_tensor below_three(nt_loop now, void *context) {
+    (void)context;
+    return nt_less(now.index, 3);
+}
+
+static nt_loop doubled(nt_loop now, void *context) {
+    (void)context;
+    return (nt_loop){.carry = {nt_mul(now.carry[0], 2)}};
+}
+
+static nt_loop held_step(nt_loop now, void *context) {
+    nt_tensor held = nt_while(below_three, doubled, context, nt_stop_gradient(nt_sign(now.carry[0]))).carry[0];
+    return (nt_loop){.carry = {nt_sin(nt_mul(now.carry[0], held))}};
+}
+
+static nt_tensor held_while(const nt_tensor *x) {
+    return nt_sum(nt_scan(held_step, NULL, .carry = {x[VECTOR]}, .length = 2).carry[0]);
+}
+
+/* What is held constant outside of the loop counts as held in it. */
+static nt_values times_held(nt_values x, void *context) {
+    return (nt_values){{nt_mul(x.at[0], *(const nt_tensor *)context)}};
+}
+
+static nt_values times_held_backward(nt_values x, nt_values y, nt_values c, void *context) {
+    (void)x;
+    (void)y;
+    return times_held(c, context);
+}
+
+static nt_loop custom_held_step(nt_loop now, void *context) {
+    return (nt_loop){.carry = {nt_custom_gradient(times_held, times_held_backward, context, now.carry[0]).at[0]}};
+}
+
+static nt_tensor custom_of_held(const nt_tensor *x) {
+    nt_tensor held = nt_stop_gradient(nt_full(NT_F64, nt_dims(3), 2));
+    return nt_sum(nt_scan(custom_held_step, &held, .carry = {x[VECTOR]}, .length = 2).carry[0]);
+}
+
 static nt_values takes_nothing(nt_values x, void *context) {
     (void)x;
     (void)context;
@@ -316,9 +393,19 @@ static const struct {
     nt_tensor (*function)(const nt_tensor *x);
     int derivatives;
 } functions[] = {
-    {scan_forward, 1},     {scan_once, 2},           {nested_scans, 2},         {branches_in_a_scan, 2},
-    {checkpoints, 1},      {empty_branches, 1},      {checkpoint_of_a_scan, 1}, {scan_of_checkpoints, 2},
-    {custom_gradients, 2}, {gradients_in_a_scan, 1},
+    {scan_forward, 1},
+    {scan_once, 2},
+    {nested_scans, 2},
+    {branches_in_a_scan, 2},
+    {checkpoints, 1},
+    {empty_branches, 1},
+    {checkpoint_of_a_scan, 1},
+    {scan_of_checkpoints, 2},
+    {custom_gradients, 2},
+    {gradients_in_a_scan, 1},
+    {gradients_of_what_is_outside, 1},
+    {held_while, 1},
+    {custom_of_held, 1},
 };
 
 /* One function of the table, and the sum of the squares of its gradients, which has second derivatives. */
@@ -368,11 +455,34 @@ static void second_derivatives_are_those_of_differences(void **state) {
     check_derivatives(2);
 }
 
+/* Where a gradient is computed changes nothing: in bodies, what is made of x outside of them depends on it too. */
+static void a_gradient_in_a_body_is_that_outside(void **state) {
+    (void)state;
+    nt__graph *graph = nt__trace_begin();
+    nt_tensor compared = places_compared(traced_input(0, (nt__type){NT_F64, nt_dims(3)}));
+    assert_ok(nt__trace_status(graph));
+    traced program = traced_compile(traced_engine(), &(nt__result){"compared", compared, {0}}, 1);
+    nt_array *x = values(nt_dims(3), VECTOR), *result;
+    traced_run(&program, &x, &result);
+    double expected = 0;
+    for (int64_t i = 0; i < 3; i++) {
+        double at = nt_array_get(x, i), sine = sin(at * at), t = tanh(at);
+        expected += sine * t + at * t * 2 * at * cos(at * at) + at * sine * (1 - t * t);
+    }
+    assert_true(nt_array_get(result, 0) < 1e-12 && nt_array_get(result, 1) < 1e-12);
+    assert_true(fabs(nt_array_get(result, 2) - expected) < 1e-12);
+    nt_array_free(x);
+    nt_array_free(result);
+    traced_free(&program);
+    nt__trace_end(graph);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(golden_f32),
         cmocka_unit_test(golden_f64),
         cmocka_unit_test(gradients_are_those_of_differences),
+        cmocka_unit_test(a_gradient_in_a_body_is_that_outside),
         cmocka_unit_test(second_derivatives_are_those_of_differences),
     };
     return cmocka_run_group_tests(tests, NULL, traced_close_engine);

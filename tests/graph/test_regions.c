@@ -13,6 +13,7 @@
 
 #include "graph/node.h"
 #include "nitro/control.h"
+#include "nitro/gradient.h"
 
 static nt_tensor input(int index, nt_dtype dtype, nt_shape shape) {
     return nt__input(3, index, "input", (nt__type){dtype, shape});
@@ -364,6 +365,11 @@ static nt_values scalar_cotangent(nt_values x, nt_values y, nt_values c, void *c
     return (nt_values){{nt_sum(c.at[0])}};
 }
 
+static nt_loop slope_of_a_slice(nt_loop now, void *context) {
+    (void)context;
+    return (nt_loop){.outputs = {nt_grad(nt_square(now.inputs[0]), captured)}};
+}
+
 typedef struct mistake {
     void (*make)(nt_tensor x); /* x: f32[3] */
     const char *message;
@@ -396,6 +402,8 @@ MISTAKE(uses_outside, captured = nt_exp(x); nt_custom_gradient(of_outside, scala
 MISTAKE(wrong_cotangent, nt_custom_gradient(as_it_is, scalar_cotangent, NULL, x))
 MISTAKE(number_as_carry, nt_scan(carry_is_short, NULL, .carry = {NT_TENSOR(1)}, .length = 2))
 
+MISTAKE(slope_of_slices, captured = x; nt_scan(slope_of_a_slice, NULL, .inputs = {nt_sin(x)}))
+
 static const mistake mistakes[] = {
     {changes_its_type, "in changes_its_type: scan: carry[1] is f32[3] and 'carry_of_other_type' returns f64[3] for it"},
     {loses_a_carry, "scan: the carry has 2 tensors and 'carry_is_short' returns 1"},
@@ -416,6 +424,9 @@ static const mistake mistakes[] = {
     {other_counts, "cond: the branch for true returns 1 tensors and the one for false 0"},
     {uses_outside, "custom_gradient: the function uses f32[3], made at "},
     {wrong_cotangent, "custom_gradient: x.at[0] is f32[3] and 'backward' returns f32[] for its cotangent"},
+    {slope_of_slices,
+     "in slope_of_slices: grad: in the body of this scan, with respect to a tensor of outside that its "
+     "inputs are made of"},
     {number_as_carry, "scan: the number 1 stands where a tensor is needed"},
 };
 
