@@ -7,10 +7,7 @@
 
 #include <cmocka.h>
 
-#include "golden.h"
-
-#define IN(name) golden_input(c, name)
-#define X c->inputs[0]
+#include "golden_files.h"
 
 static nt_tensor build_add(const golden_case *c) {
     return nt_add(IN("a"), IN("b"));
