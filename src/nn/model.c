@@ -12,11 +12,17 @@ nt_model *nt__model_new(nt__model_roles roles) {
     return model;
 }
 
+static void free_leaves(nt__leaves *leaves) {
+    nt__free(leaves->items);
+    nt__free(leaves->uses);
+    nt__map_free(&leaves->by_path);
+}
+
 void nt__model_free(nt_model *model) {
     if (!model) return;
     nt__arena_free(&model->arena);
-    nt__leaves_free(&model->parameters);
-    nt__leaves_free(&model->states);
+    free_leaves(&model->parameters);
+    free_leaves(&model->states);
     nt__free(model->draws);
     nt__map_free(&model->draw_by_path);
     nt__free(model);
@@ -27,6 +33,12 @@ const nt__leaf *nt__model_leaves(const nt_model *model, size_t *count) {
     return model->parameters.items;
 }
 
+/* Nothing is declared, and leaf i is values[i]; with NULL it is an input once it is used. */
+static void begin_leaves(nt__leaves *leaves, const nt_tensor *values) {
+    for (size_t i = 0; i < leaves->count; i++)
+        leaves->uses[i] = (nt__use){.value = values ? values[i] : (nt_tensor){0}};
+}
+
 void nt__model_begin(nt_model *model, bool training, const nt_tensor *values) {
     model->learning = !values;
     model->training = training;
@@ -34,8 +46,8 @@ void nt__model_begin(nt_model *model, bool training, const nt_tensor *values) {
     model->path[0] = 0;
     model->root = model->keys = (nt_tensor){0};
     model->known = model->draw_count;
-    nt__leaves_begin(&model->parameters, values);
-    nt__leaves_begin(&model->states, NULL);
+    begin_leaves(&model->parameters, values);
+    begin_leaves(&model->states, NULL);
     for (size_t i = 0; i < model->draw_count; i++) model->draws[i].drawn = 0;
 }
 
@@ -176,18 +188,8 @@ size_t nt__leaves_find(const nt__leaves *leaves, const char *path) {
     return number ? number - 1 : leaves->count;
 }
 
-void nt__leaves_begin(nt__leaves *leaves, const nt_tensor *values) {
-    for (size_t i = 0; i < leaves->count; i++)
-        leaves->uses[i] = (nt__use){.value = values ? values[i] : (nt_tensor){0}};
-}
-
-void nt__leaves_free(nt__leaves *leaves) {
-    nt__free(leaves->items);
-    nt__free(leaves->uses);
-    nt__map_free(&leaves->by_path);
-}
-
-bool nt__site_keep(nt__arena *arena, nt_site *site) {
+/* Texts of a site that outlive the user's code. False when memory is short. */
+static bool keep_site(nt__arena *arena, nt_site *site) {
     site->file = nt__arena_strdup(arena, site->file);
     site->function = nt__arena_strdup(arena, site->function);
     return site->file && site->function;
@@ -197,8 +199,7 @@ bool nt__site_keep(nt__arena *arena, nt_site *site) {
 static bool add_leaf(nt_model *m, nt__leaves *leaves, const nt__leaf *leaf) {
     nt__leaf kept = *leaf;
     kept.path = nt__arena_strdup(&m->arena, leaf->path);
-    if (!kept.path || !nt__site_keep(&m->arena, &kept.site) ||
-        !NT__GROW(leaves->items, leaves->count, leaves->capacity) ||
+    if (!kept.path || !keep_site(&m->arena, &kept.site) || !NT__GROW(leaves->items, leaves->count, leaves->capacity) ||
         !NT__GROW(leaves->uses, leaves->count, leaves->use_capacity) ||
         !nt__map_put(&leaves->by_path, nt__path_hash(leaf->path), (uint32_t)leaves->count + 1)) {
         nt__trace_out_of_memory();

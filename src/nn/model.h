@@ -65,11 +65,6 @@ size_t nt__leaves_find(const nt__leaves *leaves, const char *path);
 /* What a leaf is in this trace, its path looked up and in the first trace added; `kind` is the call in messages. A
  * failed tensor when it was declared already, has another type, or is new in a later trace. */
 nt_tensor nt__declare(nt_model *m, nt__leaves *leaves, const nt__leaf *leaf, int role, const char *kind);
-/* What begins with a trace: nothing is declared, and leaf i is values[i]; with NULL it is an input once it is used. */
-void nt__leaves_begin(nt__leaves *leaves, const nt_tensor *values);
-void nt__leaves_free(nt__leaves *leaves);
-/* Texts of a site that outlive the user's code. False when memory is short. */
-bool nt__site_keep(nt__arena *arena, nt_site *site);
 
 /* ---- random numbers (random.c) ---------------------------------------------------------------------------------- */
 

@@ -13,14 +13,15 @@ static nt_tensor take_flat(const nt__bundle *bundle, nt_tensor flat) {
     return nt_slice(stretch, nt_dims(0, bundle->offset), nt_dims(bundle->repeats, bundle->offset + bundle->length));
 }
 
-nt_shape nt__bundle_shape(const nt__bundle *bundle) {
+/* [repeats, the axes of an array...] */
+static nt_shape shape_of(const nt__bundle *bundle) {
     nt_shape shape = {.rank = bundle->shape.rank + 1, .dims = {bundle->repeats}};
     for (int i = 0; i < bundle->shape.rank; i++) shape.dims[i + 1] = bundle->shape.dims[i];
     return shape;
 }
 
 nt_tensor nt__bundle_take(const nt__bundle *bundle, nt_tensor flat) {
-    return nt_reshape_at(take_flat(bundle, flat), nt__bundle_shape(bundle), NT_SITE);
+    return nt_reshape_at(take_flat(bundle, flat), shape_of(bundle), NT_SITE);
 }
 
 /* ---- into a flat tensor ----------------------------------------------------------------------------------------- */

@@ -28,9 +28,7 @@ nt_tensor nt__norm(nt_tensor x, double p);
 
 /* ---- arrays of a group (arrays.c) ------------------------------------------------------------------------------- */
 
-/* [repeats, the axes of an array...] */
-nt_shape nt__bundle_shape(const nt__bundle *bundle);
-/* The arrays of a bundle out of a flat tensor, in that shape. */
+/* The arrays of a bundle out of a flat tensor: [repeats, the axes of an array...]. */
 nt_tensor nt__bundle_take(const nt__bundle *bundle, nt_tensor flat);
 
 /* A flat tensor that is put together bundle by bundle, in their order. */
