@@ -14,6 +14,7 @@
 #include "nitro/activations.h"
 #include "nitro/layers.h"
 #include "nitro/attention.h"
+#include "nitro/recurrent.h"
 #include "nitro/losses.h"
 #include "nitro/optim.h"
 #include "nitro/schedule.h"

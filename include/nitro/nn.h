@@ -23,10 +23,17 @@ nt_tensor nt_field_at(nt_batch *batch, const char *name, nt_site site);
  * parameter changes no other one. The zero value is "not given": what the layer says,
  * zeros for nt_parameter. */
 typedef struct nt_init {
-    enum { NT_INIT_DEFAULT, NT_INIT_CONSTANT, NT_INIT_UNIFORM, NT_INIT_NORMAL, NT_INIT_TRUNCATED_NORMAL } kind;
+    enum {
+        NT_INIT_DEFAULT,
+        NT_INIT_CONSTANT,
+        NT_INIT_UNIFORM,
+        NT_INIT_NORMAL,
+        NT_INIT_TRUNCATED_NORMAL,
+        NT_INIT_ORTHOGONAL
+    } kind;
     enum { NT_SCALE_ABSOLUTE, NT_SCALE_GLOROT, NT_SCALE_HE, NT_SCALE_LECUN } scale;
     double value; /* the constant, the limit of a uniform, the standard deviation of a normal (when the scale is
-                     absolute) */
+                     absolute), the gain of an orthogonal one */
 } nt_init;
 
 nt_init nt_zeros(void);
@@ -44,6 +51,9 @@ nt_init nt_he_uniform(void);
 nt_init nt_he_normal(void);
 nt_init nt_lecun_uniform(void);
 nt_init nt_lecun_normal(void);
+/* A random rotation times the gain (Saxe et al. 2014): of [..., n] seen as a matrix with n columns, the rows or the
+ * columns, whichever are fewer, have length `gain` and are orthogonal to one another. 0 is no gain; 1 keeps lengths. */
+nt_init nt_orthogonal(double gain);
 
 /* ---- parameters and scopes -------------------------------------------------------------------------------------- */
 

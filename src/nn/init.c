@@ -55,6 +55,10 @@ nt_init nt_lecun_normal(void) {
     return (nt_init){.kind = NT_INIT_TRUNCATED_NORMAL, .scale = NT_SCALE_LECUN};
 }
 
+nt_init nt_orthogonal(double gain) {
+    return (nt_init){.kind = NT_INIT_ORTHOGONAL, .value = gain};
+}
+
 /* Inputs and outputs of one unit: [..., in, out], the leading axes being positions of a kernel. */
 static void fans(nt_shape shape, double *in, double *out) {
     double positions = 1;
@@ -111,6 +115,7 @@ void nt__init_draw(nt_init init, nt_shape shape, nt__key key, size_t count, floa
 nt_status nt__leaf_draw(const nt__leaf *leaf, nt__key seed, void *out) {
     size_t count = (size_t)nt_shape_elements(leaf->type.shape), size = nt_dtype_size(leaf->type.dtype);
     nt__key key = nt__key_fold_text(seed, leaf->path);
+    if (leaf->init.kind == NT_INIT_ORTHOGONAL) return nt__orthogonal_draw(leaf->init.value, leaf->type, key, out);
     bool direct = leaf->type.dtype == NT_F32;
     float *draws = direct ? out : nt__alloc(count, sizeof *draws);
     if (!draws) return NT_OUT_OF_MEMORY;

@@ -65,10 +65,12 @@ void nt__model_reach(nt_model *model, size_t leaf);
 bool nt__model_reached(const nt_model *model, size_t leaf);
 
 /* Draws the initial value of a leaf into `out` (its type's bytes) under the key of its path. Draws have the resolution
- * of f32 whatever the type. */
+ * of f32 whatever the type; an orthogonal one is orthogonal to the resolution of its type. */
 nt_status nt__leaf_draw(const nt__leaf *leaf, nt__key seed, void *out);
-/* Fills `out` with count f32 values of `init` for a parameter of `shape` under `key`. */
+/* Fills `out` with count f32 values of `init`, which is not orthogonal, for a parameter of `shape` under `key`. */
 void nt__init_draw(nt_init init, nt_shape shape, nt__key key, size_t count, float *out);
+/* The orthogonal one (orthogonal.c). */
+nt_status nt__orthogonal_draw(double gain, nt__type type, nt__key key, void *out);
 
 /* ---- batches ---------------------------------------------------------------------------------------------------- */
 

@@ -214,6 +214,78 @@ static void distributions_have_their_moments_and_bounds(void **state) {
     assert_true(largest_of(draws) == 0);
 }
 
+/* ---- orthogonal ones -------------------------------------------------------------------------------------------- */
+
+/* Element (i, j) of the Gram matrix of the columns, or of the rows where these are fewer. */
+static double gram(const double *a, size_t rows, size_t columns, size_t i, size_t j) {
+    double sum = 0;
+    if (rows < columns)
+        for (size_t c = 0; c < columns; c++) sum += a[i * columns + c] * a[j * columns + c];
+    else
+        for (size_t r = 0; r < rows; r++) sum += a[r * columns + i] * a[r * columns + j];
+    return sum;
+}
+
+static void assert_orthogonal(nt_shape shape, nt_dtype dtype, double gain, double tolerance) {
+    static double values[400];
+    char out[sizeof values];
+    size_t count = (size_t)nt_shape_elements(shape);
+    size_t columns = (size_t)shape.dims[shape.rank - 1], rows = count / columns;
+    size_t fewer = rows < columns ? rows : columns;
+    assert_true(count <= COUNT_OF(values));
+    nt__leaf l = {.path = "w", .type = {dtype, shape}, .init = nt_orthogonal(gain)};
+    assert_int_equal(nt__leaf_draw(&l, key, out), NT_OK);
+    for (size_t i = 0; i < count; i++) values[i] = nt__element_get(dtype, out + i * nt_dtype_size(dtype));
+    for (size_t i = 0; i < fewer; i++)
+        for (size_t j = 0; j < fewer; j++) {
+            double difference = gram(values, rows, columns, i, j) - (i == j ? gain * gain : 0);
+            if (fabs(difference) > tolerance) fail_msg("Gram element %zu, %zu is off by %g", i, j, difference);
+        }
+}
+
+static void orthogonal_values_have_their_gram_matrix(void **state) {
+    (void)state;
+    const json_t *c;
+    size_t index, seen = 0;
+    json_array_foreach(json_object_get(golden, "cases"), index, c) {
+        if (!name_after(c, "orthogonal/")) continue;
+        nt_shape shape = shape_of(json_object_get(c, "shape"));
+        double gain = json_number_value(json_object_get(c, "gain"));
+        assert_orthogonal(shape, NT_F32, gain, number_of(c, "tolerance", "f32_atol"));
+        assert_orthogonal(shape, NT_F64, gain, number_of(c, "tolerance", "f64_atol"));
+        seen++;
+    }
+    assert_int_equal(seen, 4);
+    assert_orthogonal(nt_dims(10, 40), NT_F64, 1.5, 1e-12);
+    assert_orthogonal(nt_dims(9), NT_F64, 2, 1e-12);
+    assert_orthogonal(nt_dims(1, 1), NT_F64, 2, 1e-12);
+}
+
+/* Another key is another rotation, and no direction is preferred: elements of many have mean 0 and variance 1 / n. */
+static void orthogonal_values_are_spread_evenly(void **state) {
+    (void)state;
+    enum { SIZE = 4 };
+    for (uint32_t i = 0; i < DRAWS / (SIZE * SIZE); i++) {
+        nt__leaf l = {.path = "w", .type = {NT_F32, nt_dims(SIZE, SIZE)}, .init = nt_orthogonal(1)};
+        assert_int_equal(nt__leaf_draw(&l, (nt__key){i, 9}, draws + i * SIZE * SIZE), NT_OK);
+    }
+    assert_deviation(draws, 0.5);
+    assert_true(fabs(mean_of(draws)) < 5 * 0.5 / sqrt(DRAWS));
+}
+
+static void an_orthogonal_draw_without_memory_says_so(void **state) {
+    (void)state;
+    float out[20];
+    const nt__leaf l = {.path = "w", .type = {NT_F32, nt_dims(4, 5)}, .init = nt_orthogonal(1)};
+    for (uint64_t at = 1; at <= 2; at++) {
+        nt__memory_fail_at(at);
+        nt_status status = nt__leaf_draw(&l, key, out);
+        nt__memory_fail_at(0);
+        assert_int_equal(status, NT_OUT_OF_MEMORY);
+        assert_int_equal(nt__memory().live, 0);
+    }
+}
+
 /* ---- leaves ----------------------------------------------------------------------------------------------------- */
 
 static nt__leaf leaf(const char *path, nt_dtype dtype, nt_init init) {
@@ -275,6 +347,9 @@ int main(void) {
         cmocka_unit_test(draws_are_those_of_a_trusted_library),
         cmocka_unit_test(the_public_names_are_the_drawn_ones),
         cmocka_unit_test(distributions_have_their_moments_and_bounds),
+        cmocka_unit_test(orthogonal_values_have_their_gram_matrix),
+        cmocka_unit_test(orthogonal_values_are_spread_evenly),
+        cmocka_unit_test(an_orthogonal_draw_without_memory_says_so),
         cmocka_unit_test(a_draw_depends_on_the_seed_and_the_path),
         cmocka_unit_test(every_floating_type_draws_the_same_numbers),
         cmocka_unit_test(a_draw_without_memory_says_so),

@@ -1,0 +1,169 @@
+/* Recurrent layers: LSTM, GRU and the plain cell, over nt_scan. */
+#include "nitro/recurrent.h"
+
+#include "nitro/control.h"
+#include "nn/nn.h"
+
+/* What a body needs of outside. */
+typedef struct recurrence {
+    int64_t units;
+    nt_tensor weight; /* of the product with the hidden state */
+    nt_tensor bias;   /* of its part in a GRU's new gate; not set without bias */
+    nt_site site;
+} recurrence;
+
+/* Gates `first` up to `limit` of [batch, gates * units]. */
+static nt_tensor gates_of(const recurrence *cell, nt_tensor all, int64_t first, int64_t limit) {
+    nt_shape start = nt_dims(0, first * cell->units), end = nt_dims(nt_shape_of(all).dims[0], limit * cell->units);
+    return nt_slice_at(all, start, end, cell->site);
+}
+
+static nt_tensor sigmoid_gate(const recurrence *cell, nt_tensor all, int64_t index) {
+    return nt_logistic_at(gates_of(cell, all, index, index + 1), cell->site);
+}
+
+static nt_tensor recurrent_product(const nt_loop *now, const recurrence *cell) {
+    return nt_matmul_at(now->carry[0], cell->weight, cell->site);
+}
+
+static nt_loop lstm_step(nt_loop now, void *context) {
+    const recurrence *cell = context;
+    nt_site site = cell->site;
+    nt_tensor all = nt_add_at(now.inputs[0], recurrent_product(&now, cell), site);
+    nt_tensor candidate = nt_tanh_at(gates_of(cell, all, 2, 3), site);
+    nt_tensor kept = nt_mul_at(sigmoid_gate(cell, all, 1), now.carry[1], site);
+    nt_tensor state = nt_add_at(kept, nt_mul_at(sigmoid_gate(cell, all, 0), candidate, site), site);
+    nt_tensor hidden = nt_mul_at(sigmoid_gate(cell, all, 3), nt_tanh_at(state, site), site);
+    return (nt_loop){.carry = {hidden, state}, .outputs = {hidden}};
+}
+
+static nt_loop gru_step(nt_loop now, void *context) {
+    const recurrence *cell = context;
+    nt_site site = cell->site;
+    nt_tensor product = recurrent_product(&now, cell);
+    nt_tensor both = nt_add_at(gates_of(cell, now.inputs[0], 0, 2), gates_of(cell, product, 0, 2), site);
+    nt_tensor reset = sigmoid_gate(cell, both, 0), update = sigmoid_gate(cell, both, 1);
+    nt_tensor old = gates_of(cell, product, 2, 3);
+    if (cell->bias.trace) old = nt_add_at(old, cell->bias, site);
+    nt_tensor fresh = nt_add_at(gates_of(cell, now.inputs[0], 2, 3), nt_mul_at(reset, old, site), site);
+    fresh = nt_tanh_at(fresh, site);
+    nt_tensor difference = nt_mul_at(update, nt_sub_at(now.carry[0], fresh, site), site);
+    nt_tensor hidden = nt_add_at(fresh, difference, site);
+    return (nt_loop){.carry = {hidden}, .outputs = {hidden}};
+}
+
+static nt_loop rnn_step(nt_loop now, void *context) {
+    const recurrence *cell = context;
+    nt_tensor hidden = nt_tanh_at(nt_add_at(now.inputs[0], recurrent_product(&now, cell), cell->site), cell->site);
+    return (nt_loop){.carry = {hidden}, .outputs = {hidden}};
+}
+
+typedef struct kind {
+    const char *what;
+    int64_t gates;
+    nt_loop_body step;
+    bool has_cell, has_recurrent_bias;
+} kind;
+static const kind lstm = {"lstm", 4, lstm_step, true, false};
+static const kind gru = {"gru", 3, gru_step, false, true};
+static const kind rnn = {"rnn", 1, rnn_step, false, false};
+
+/* ---- checks ----------------------------------------------------------------------------------------------------- */
+
+static bool check_state(const kind *k, const char *name, const char *which, nt_tensor state, nt__type wanted,
+                        nt_site site) {
+    char got[NT__TYPE_TEXT], text[NT__TYPE_TEXT];
+    if (!state.trace) return true;
+    if (nt__tensor_failed(state)) return false;
+    nt__type type = {nt_dtype_of(state), nt_shape_of(state)};
+    if (nt__type_equal(type, wanted)) return true;
+    nt__trace_fail(site, k->what, "'%s' has an initial %s state of %s, and needs %s", name, which,
+                   nt__type_text(type, got), nt__type_text(wanted, text));
+    return false;
+}
+
+static bool check(const kind *k, nt_model *m, const char *name, nt_tensor x, int64_t units,
+                  const nt_recurrent_options *options, nt_site site) {
+    char text[NT__TYPE_TEXT];
+    if (!nt__trace_given(m, site, k->what, "m") || !nt__trace_given(name, site, k->what, "name")) return false;
+    if (nt__tensor_failed(x)) return false;
+    nt__type type = {nt_dtype_of(x), nt_shape_of(x)};
+    if (type.shape.rank != 3 || units < 1 || !nt_dtype_is_float(type.dtype)) {
+        nt__trace_fail(site, k->what,
+                       "'%s' needs a floating tensor [batch, time, features] and at least 1 unit, got %s and %lld",
+                       name, nt__type_text(type, text), (long long)units);
+        return false;
+    }
+    if (options->initial.cell.trace && !k->has_cell) {
+        nt__trace_fail(site, k->what, "'%s' was given an initial cell state, which only nt_lstm has", name);
+        return false;
+    }
+    nt__type state = {type.dtype, nt_dims(type.shape.dims[0], units)};
+    return check_state(k, name, "hidden", options->initial.hidden, state, site) &&
+           check_state(k, name, "cell", options->initial.cell, state, site);
+}
+
+/* ---- the layer -------------------------------------------------------------------------------------------------- */
+
+static nt_init given_or(nt_init given, nt_init otherwise) {
+    return given.kind == NT_INIT_DEFAULT ? otherwise : given;
+}
+
+static nt_tensor parameter(nt_model *m, const char *name, nt_tensor x, nt_shape shape, nt_init init, nt_site site) {
+    return nt_parameter_at(m, name, shape, (nt_parameter_options){nt_dtype_of(x), init}, site);
+}
+
+/* [time, batch, gates * units] */
+static nt_tensor input_product(nt_model *m, nt_tensor x, int64_t width, const nt_recurrent_options *options,
+                               nt_site site) {
+    nt_shape shape = nt_dims(nt_shape_of(x).dims[2], width);
+    nt_init init = given_or(options->weight_init, nt_glorot_uniform());
+    nt_tensor y = nt_transpose_at(x, nt_dims(1, 0, 2), site);
+    y = nt_matmul_at(y, parameter(m, "weight", x, shape, init, site), site);
+    if (options->no_bias) return y;
+    return nt_add_at(y, parameter(m, "bias", x, nt_dims(width), options->bias_init, site), site);
+}
+
+static recurrence declare_cell(const kind *k, nt_model *m, nt_tensor x, int64_t units,
+                               const nt_recurrent_options *options, nt_site site) {
+    nt_init init = given_or(options->recurrent_init, nt_orthogonal(1));
+    recurrence made = {.units = units, .site = site};
+    made.weight = parameter(m, "recurrent_weight", x, nt_dims(units, k->gates * units), init, site);
+    if (k->has_recurrent_bias && !options->no_bias)
+        made.bias = parameter(m, "recurrent_bias", x, nt_dims(units), options->bias_init, site);
+    return made;
+}
+
+static nt_tensor state_or_zeros(nt_tensor given, nt_tensor x, int64_t units, nt_site site) {
+    return given.trace ? given : nt_full_at(nt_dtype_of(x), nt_dims(nt_shape_of(x).dims[0], units), 0, site);
+}
+
+static nt_tensor recur(const kind *k, nt_model *m, const char *name, nt_tensor x, int64_t units,
+                       const nt_recurrent_options *options, nt_site site) {
+    if (options->last) *options->last = (nt_recurrent_state){nt__failed(), k->has_cell ? nt__failed() : (nt_tensor){0}};
+    if (!check(k, m, name, x, units, options, site) || !nt_scope_enter(m, site, "%s", name)) return nt__failed();
+    nt_scan_options scan = {.inputs = {input_product(m, x, k->gates * units, options, site)},
+                            .direction = options->direction};
+    recurrence made = declare_cell(k, m, x, units, options, site);
+    scan.carry[0] = state_or_zeros(options->initial.hidden, x, units, site);
+    if (k->has_cell) scan.carry[1] = state_or_zeros(options->initial.cell, x, units, site);
+    nt_loop all = nt_scan_at(k->step, k->what, &made, scan, site);
+    nt_scope_leave(m);
+    if (options->last) *options->last = (nt_recurrent_state){all.carry[0], all.carry[1]};
+    return nt_transpose_at(all.outputs[0], nt_dims(1, 0, 2), site);
+}
+
+nt_tensor nt_lstm_at(nt_model *m, const char *name, nt_tensor x, int64_t units, nt_recurrent_options options,
+                     nt_site site) {
+    return recur(&lstm, m, name, x, units, &options, site);
+}
+
+nt_tensor nt_gru_at(nt_model *m, const char *name, nt_tensor x, int64_t units, nt_recurrent_options options,
+                    nt_site site) {
+    return recur(&gru, m, name, x, units, &options, site);
+}
+
+nt_tensor nt_rnn_at(nt_model *m, const char *name, nt_tensor x, int64_t units, nt_recurrent_options options,
+                    nt_site site) {
+    return recur(&rnn, m, name, x, units, &options, site);
+}
