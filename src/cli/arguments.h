@@ -20,6 +20,7 @@ typedef enum nt__command_bit {
     NT__CACHE = 128,
     NT__PREDICT_AGAIN = 256, /* the shell's own command that predicts */
     NT__SCHEDULE = 512,
+    NT__SUMMARY = 1024,
 } nt__command_bit;
 
 typedef enum nt__flag_group { NT__FLAGS_RUN, NT__FLAGS_OUTPUT, NT__FLAGS_BUILD } nt__flag_group;

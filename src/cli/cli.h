@@ -30,6 +30,7 @@ nt__exit_code nt__evaluate_command(const nt__arguments *arguments);
 nt__exit_code nt__predict_command(const nt__arguments *arguments);
 nt__exit_code nt__shell_command(const nt__arguments *arguments);
 nt__exit_code nt__schedule_command(const nt__arguments *arguments);
+nt__exit_code nt__summary_command(const nt__arguments *arguments);
 nt__exit_code nt__help_command(const nt__arguments *arguments);
 nt__exit_code nt__devices_command(const nt__arguments *arguments);
 nt__exit_code nt__cache_command(const nt__arguments *arguments);

@@ -41,6 +41,11 @@ static const char schedule_manual[] =
     "Prints the whole of each schedule that a run with these flags would have: steps, values, and a picture. --out\n"
     "writes every step. Reads the data for its number of steps; needs no engine and compiles no program.";
 
+static const char summary_manual[] =
+    "Prints every parameter of a model (path, shape, type, number of elements, bytes, group), its layer states and\n"
+    "the totals, as a run with these flags would have them. Reads the data for its types and traces the hooks once;\n"
+    "needs no engine and compiles no program.";
+
 static const char help_manual[] =
     "Without operands the manual. With a command, its part of it. With files, every field of their\n"
     "experiments: flag, type, default, marker and meaning, and the defaults of the run. With --resolved a run is\n"
@@ -62,6 +67,8 @@ static const nt__command commands[] = {
      shell_manual, nt__shell_command},
     {"schedule", NT__SCHEDULE, "FILE.c [MORE.c ...] [flags]", "print and plot the schedules before a run",
      schedule_manual, nt__schedule_command},
+    {"summary", NT__SUMMARY, "FILE.c [MORE.c ...] [flags]", "the parameters and layer states of a model",
+     summary_manual, nt__summary_command},
     {"help", NT__HELP, "[COMMAND | FILE.c [MORE.c ...] [--resolved [flags]]]",
      "this manual, a command, or the fields of an experiment", help_manual, nt__help_command},
     {"devices", NT__DEVICES, "", "the engine: plugin, versions, devices, allocator", devices_manual,

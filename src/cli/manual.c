@@ -25,10 +25,10 @@ typedef struct entry {
 
 /* Commands that open no engine, that compile no files, that make no run. */
 enum {
-    NO_ENGINE = NT__HELP | NT__SCHEDULE,
+    NO_ENGINE = NT__HELP | NT__SCHEDULE | NT__SUMMARY,
     NO_BUILD = NT__DEVICES | NT__CACHE,
-    NO_RUN = NT__HELP | NT__DEVICES | NT__CACHE | NT__SCHEDULE,
-    NOT_SHELL = NT__TRAIN | NT__EVALUATE | NT__PREDICT | NT__HELP | NT__DEVICES | NT__CACHE | NT__SCHEDULE
+    NO_RUN = NT__HELP | NT__DEVICES | NT__CACHE | NT__SCHEDULE | NT__SUMMARY,
+    NOT_SHELL = NT__TRAIN | NT__EVALUATE | NT__PREDICT | NT__HELP | NT__DEVICES | NT__CACHE | NT__SCHEDULE | NT__SUMMARY
 };
 
 static const entry environment[] = {
@@ -49,7 +49,7 @@ static const entry files[] = {
     {"<run_dir>/metrics.jsonl", "the log of the run", NO_RUN},
     {"~/.cache/nitro/shell-history", "what was typed in the shell", NOT_SHELL},
     {"~/.cache/nitro/programs/", "compiled programs; those used longest ago are deleted when they take too much",
-     NT__HELP | NT__DEVICES | NT__SCHEDULE},
+     NT__HELP | NT__DEVICES | NT__SCHEDULE | NT__SUMMARY},
     {"~/.cache/nitro/experiments/", "compiled experiments; what was not used for 30 days is deleted", NT__DEVICES},
 };
 
@@ -79,6 +79,7 @@ static const entry examples[] = {
     {"nitro shell fashion.c --watch", "a prompt: train, edit, train again in one process", 0},
     {"nitro help fashion.c", "which fields there are", 0},
     {"nitro help fashion.c --resolved", "where the settings of a run come from", 0},
+    {"nitro summary fashion.c --hidden=512", "the parameters of a model, without training it", 0},
     {"nitro schedule fashion.c --schedule learning_rate=one_cycle:2e-3", "a schedule before the run", 0},
     {"nitro cache list", "the compiled programs on disk", 0},
     {"CC=clang nitro train fashion.c --cflags=-O0", "another compiler, for a debugger", 0},
@@ -233,7 +234,8 @@ bool nt__print_manual(FILE *out) {
 }
 
 bool nt__print_command_manual(const nt__command *command, FILE *out) {
-    bool takes_fields = command->bit & (NT__TRAIN | NT__EVALUATE | NT__PREDICT | NT__SHELL | NT__SCHEDULE);
+    bool takes_fields =
+        command->bit & (NT__TRAIN | NT__EVALUATE | NT__PREDICT | NT__SHELL | NT__SCHEDULE | NT__SUMMARY);
     fprintf(out, "usage: nitro %s%s%s\n\n%s\n", command->name, *command->operands ? " " : "", command->operands,
             command->manual);
     if (takes_fields) fprintf(out, "\n%s", flag_rules);

@@ -1,6 +1,6 @@
 /* A run that is only looked at: its settings, splits, layout, rates and schedules, without an engine. Nothing is
- * uploaded or compiled, and it is never handed to code of the user's. What may be done with it: nt_run_report, the
- * functions below, nt_run_free.
+ * uploaded or compiled, and it is never handed to code of the user's. What may be done with it: nt_run_report,
+ * nt_run_summary, the functions below, nt_run_free.
  */
 #ifndef NT_RUN_PLAN_H
 #define NT_RUN_PLAN_H

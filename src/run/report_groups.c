@@ -9,10 +9,9 @@ static const char *source_of(const void *hook, const char *name) {
     return hook ? name : "default";
 }
 
-/* 235146 as 235,146. */
-static void add_count(int64_t count, nt__text *out) {
+void nt__add_count(int64_t count, nt__text *out) {
     if (count >= 1000) {
-        add_count(count / 1000, out);
+        nt__add_count(count / 1000, out);
         nt__text_add(out, ",%03d", (int)(count % 1000));
     } else {
         nt__text_add(out, "%d", (int)count);
@@ -104,7 +103,7 @@ static void add_rate(const nt_run *run, size_t g, nt__text *out) {
 static void add_group(const nt_run *run, size_t g, nt__text *out) {
     nt__text_add(out, "  %s: ", run->layout.groups[g].name);
     if (run->rates) add_rate(run, g, out);
-    add_count(run->layout.groups[g].length, out);
+    nt__add_count(run->layout.groups[g].length, out);
     nt__text_add(out, " parameters\n");
     if (!run->rates || run->training[g].frozen) return;
     add_scalars(run, g, out);

@@ -447,6 +447,7 @@ void nt__report_add(const nt_run *run, nt__text *out);
 const char *nt__source_name(nt__source source);
 /* report_groups.c: its section on the groups. */
 void nt__report_add_groups(const nt_run *run, nt__text *out);
+void nt__add_count(int64_t count, nt__text *out); /* 235146 as 235,146 */
 
 /* evaluate.c: a pass over a split with the parameters to evaluate with; `batch` is called for each batch in its order.
  * NT_INTERRUPTED: it was asked to stop. */

@@ -52,6 +52,9 @@ static void a_command_has_its_own_manual(void **state) {
     e = nitro("evaluate", "--help");
     assert_int_equal(e->code, 0);
     assert_has(e->out, "usage: nitro evaluate", "--split", "--weights");
+    e = nitro("summary", "--help");
+    assert_has(e->out, "usage: nitro summary FILE.c [MORE.c ...] [flags]", "--preset", "--cflags", "nitro summary f");
+    assert_has_not(e->out, "NITRO_PLUGIN");
     e = nitro("devices", "--help");
     assert_has(e->out, "usage: nitro devices\n");
     assert_has_not(e->out, "--cflags");

@@ -197,6 +197,27 @@ static void a_schedule_is_shown_before_a_run(void **state) {
     nt__free(plugin);
 }
 
+/* The same way, without an engine: what a flag makes of the model. */
+static void a_summary_is_shown_before_a_run(void **state) {
+    (void)state;
+    char *plugin = nt__strdup(getenv("NITRO_PLUGIN"));
+    assert_int_equal(setenv("NITRO_PLUGIN", "/no/such/plugin.so", 1), 0);
+    run("summary", example, "--hidden=512");
+    char *out = contents("out");
+    assert_string_equal(out, "parameters\n"
+                             "  path            shape      type    count      bytes  group\n"
+                             "  hidden1.weight  [784,512]  f32   401,408  1,605,632  default\n"
+                             "  hidden1.bias    [512]      f32       512      2,048  default\n"
+                             "  hidden2.weight  [512,256]  f32   131,072    524,288  default\n"
+                             "  hidden2.bias    [256]      f32       256      1,024  default\n"
+                             "  logits.weight   [256,10]   f32     2,560     10,240  default\n"
+                             "  logits.bias     [10]       f32        10         40  default\n"
+                             "  total           6 arrays         535,818  2,143,272\n");
+    nt__free(out);
+    assert_int_equal(setenv("NITRO_PLUGIN", plugin, 1), 0);
+    nt__free(plugin);
+}
+
 /* A preset is where the fields start; flags win over it, and the log has its name (M-34, M-37). */
 static void a_preset_sets_fields_and_flags_win(void **state) {
     (void)state;
@@ -384,6 +405,7 @@ int main(void) {
         cmocka_unit_test(max_steps_and_run_dir),
         cmocka_unit_test(schedules_and_transfers),
         cmocka_unit_test(a_schedule_is_shown_before_a_run),
+        cmocka_unit_test(a_summary_is_shown_before_a_run),
         cmocka_unit_test(a_preset_sets_fields_and_flags_win),
         cmocka_unit_test(one_interrupt_ends_at_the_next_step),
         cmocka_unit_test(a_closed_pipe_does_not_end_the_run),

@@ -353,6 +353,51 @@ static int tear_down(void **state) {
     return scratch_remove(state) || failed;
 }
 
+/* The counter of the draws is no layer state. */
+static void the_summary_has_them(void **state) {
+    (void)state;
+    nt_run *run = make(&(Averages){.width = 300, .drops = true, .trains = true}, quiet_options(NULL));
+    char *text = NULL;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+    assert_non_null(out);
+    assert_ok(nt_run_summary(run, out));
+    assert_int_equal(fclose(out), 0);
+    assert_string_equal(text, "parameters\n"
+                              "  path        shape     type  count  bytes  group\n"
+                              "  out.weight  [4,2]     f32       8     32  default\n"
+                              "  out.bias    [2]       f32       2      8  default\n"
+                              "  total       2 arrays           10     40\n"
+                              "layer states\n"
+                              "  path          shape     type  count  bytes\n"
+                              "  norm.average  [1]       f32       1      4\n"
+                              "  norm.moved    []        i64       1      8\n"
+                              "  norm.still    [300]     f32     300  1,200\n"
+                              "  total         3 arrays          302  1,212\n");
+    free(text);
+    nt_run_free(run);
+}
+
+static void a_summary_without_memory_says_so(void **state) {
+    (void)state;
+    nt_run *run = make(&(Averages){.width = 2, .trains = true}, quiet_options(NULL));
+    int64_t live = nt__memory().live;
+    FILE *out = fopen("/dev/null", "we");
+    assert_non_null(out);
+    nt_status status = NT_OUT_OF_MEMORY;
+    uint64_t at = 1;
+    for (; status == NT_OUT_OF_MEMORY && at < 200; at++) {
+        nt__memory_fail_at(at);
+        status = nt_run_summary(run, out);
+        nt__memory_fail_at(0);
+        assert_int_equal(nt__memory().live, live);
+    }
+    assert_int_equal(status, NT_OK);
+    assert_true(at > 10);
+    fclose(out);
+    nt_run_free(run);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(states_move_with_each_micro_batch),
@@ -367,6 +412,8 @@ int main(void) {
         cmocka_unit_test(a_change_of_state_is_what_moved),
         cmocka_unit_test(memory_is_flat),
         cmocka_unit_test(the_setup_line_counts_them),
+        cmocka_unit_test(the_summary_has_them),
+        cmocka_unit_test(a_summary_without_memory_says_so),
         cmocka_unit_test(a_failed_allocation_leaves_nothing),
     };
     return cmocka_run_group_tests(tests, scratch_make, tear_down);

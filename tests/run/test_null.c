@@ -93,6 +93,8 @@ SETS(get_device, nt_get_device(NULL, "smoothing"))
 SETS(get_device_field, nt_get_device(run, NULL))
 RETURNS(print_run, nt_run_print(NULL, NT_LINE, stderr))
 RETURNS(print_run_out, nt_run_print(run, NT_LINE, NULL))
+RETURNS(summary_run, nt_run_summary(NULL, stderr))
+RETURNS(summary_run_out, nt_run_summary(run, NULL))
 RETURNS(report_run, nt_run_report(NULL, stderr))
 RETURNS(report_run_out, nt_run_report(run, NULL))
 RETURNS(print_experiment, nt_experiment_print(NULL, &data, NT_LINE, stderr))
@@ -186,6 +188,8 @@ static const struct {
     {get_device_field, "nt_get_device: field is NULL"},
     {print_run, "nt_run_print: run is NULL"},
     {print_run_out, "nt_run_print: out is NULL"},
+    {summary_run, "nt_run_summary: run is NULL"},
+    {summary_run_out, "nt_run_summary: out is NULL"},
     {report_run, "nt_run_report: run is NULL"},
     {report_run_out, "nt_run_report: out is NULL"},
     {print_experiment, "nt_experiment_print: experiment is NULL"},
