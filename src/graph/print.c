@@ -7,7 +7,7 @@
 /* ---- types and numbers ------------------------------------------------------------------------------------------ */
 
 /* "f32", "ui8", "i1" */
-static const char *dtype_text(nt_dtype dtype) {
+const char *nt__dtype_text(nt_dtype dtype) {
     static const char *const names[NT_DTYPE_COUNT] = {
         [NT_F32] = "f32",  [NT_F64] = "f64",  [NT_BF16] = "bf16", [NT_F16] = "f16", [NT_I8] = "i8",
         [NT_I16] = "i16",  [NT_I32] = "i32",  [NT_I64] = "i64",   [NT_U8] = "ui8",  [NT_U16] = "ui16",
@@ -21,7 +21,7 @@ void nt__type_print(nt__type type, nt__text *text) {
         nt__text_integer(text, type.shape.dims[i]);
         nt__text_put(text, "x", 1);
     }
-    nt__text_say(text, dtype_text(type.dtype));
+    nt__text_say(text, nt__dtype_text(type.dtype));
     nt__text_put(text, ">", 1);
 }
 
