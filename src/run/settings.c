@@ -228,7 +228,7 @@ static nt_status check(const nt__settings *s) {
     if (s->gradient_norm && s->manual)
         return nt__fail(NT_INVALID,
                         "gradient_norm is given, and training is manual (the train_step hook), which has gradients of "
-                        "its own: report their norm as a metric of train_step");
+                        "its own: report nt_norm of those as a value of train_step, such as \"discriminator_norm\"");
     if (s->max_epochs < 0) return refuse_whole(s, "max_epochs", s->max_epochs, "give 0 or more");
     if (s->max_steps < 0) return refuse_whole(s, "max_steps", s->max_steps, "give 0 or more");
     if (!isfinite(s->gradient_clip_norm))
