@@ -375,6 +375,22 @@ static void the_adversarial_example_trains(void **state) {
     nt__free(log);
 }
 
+/* examples/convnet.c, fewer channels and a few steps: it learns, and what is saved is what is evaluated. */
+static void the_convolution_example_trains(void **state) {
+    (void)state;
+    char convnet[SCRATCH_PATH];
+    snprintf(convnet, sizeof convnet, "%s/../examples/convnet.c", getenv("NT_TESTS"));
+    run("train", convnet, "--channels=4", "--max-steps=40", "--run-dir", "convnet", "--quiet");
+    char *trained = contents("out");
+    double accuracy = number_after(trained, "test accuracy ");
+    assert_true(accuracy > 0.5 && accuracy < 1);
+    run("evaluate", convnet, "--channels=4", "--run-dir", "convnet", "--quiet");
+    char *evaluated = contents("out");
+    assert_true(number_after(evaluated, "test accuracy ") == accuracy);
+    nt__free(trained);
+    nt__free(evaluated);
+}
+
 /* examples/rule.c: a kind of one's own, whose number that is an input compiles nothing when a schedule sets it. */
 static void a_rule_of_ones_own_trains(void **state) {
     (void)state;
@@ -402,6 +418,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_example_reaches_its_accuracy),
         cmocka_unit_test(the_adversarial_example_trains),
+        cmocka_unit_test(the_convolution_example_trains),
         cmocka_unit_test(max_steps_and_run_dir),
         cmocka_unit_test(schedules_and_transfers),
         cmocka_unit_test(a_schedule_is_shown_before_a_run),
