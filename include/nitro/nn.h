@@ -52,7 +52,7 @@ nt_init nt_he_normal(void);
 nt_init nt_lecun_uniform(void);
 nt_init nt_lecun_normal(void);
 /* A random rotation times the gain (Saxe et al. 2014): of [..., n] seen as a matrix with n columns, the rows or the
- * columns, whichever are fewer, have length `gain` and are orthogonal to one another. 0 is no gain; 1 keeps lengths. */
+ * columns, whichever are fewer, have length `gain` and are orthogonal to one another. A gain of 1 keeps lengths. */
 nt_init nt_orthogonal(double gain);
 
 /* ---- parameters and scopes -------------------------------------------------------------------------------------- */
