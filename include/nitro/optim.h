@@ -5,7 +5,9 @@
  * value compiles nothing, and a schedule may set them. The others are constants of the program. The learning rate is an
  * input of every rule, so it is not given to a constructor.
  *
- * A member of an options struct that is not given, or is 0, has its default.
+ * A member of an options struct that is not given, or is 0, has its default. Members are given by name, as in
+ * nt_adam(.beta1 = 0.8). Where a rule uses the rate the first member is a pointer that is never set, so that
+ * nt_adam(1e-3), which other libraries take for the rate and which would be beta1 here, does not compile.
  */
 #ifndef NITRO_OPTIM_H
 #define NITRO_OPTIM_H
@@ -38,6 +40,7 @@ const char *nt_rule_name(nt_rule rule);
 nt_rule nt_sgd(void);
 
 typedef struct nt_momentum_options {
+    const struct nt_options_are_given_by_name *by_name;
     double rho; /* 0.9; between 0 and 1; an input */
 } nt_momentum_options;
 
@@ -51,6 +54,7 @@ nt_rule nt_nesterov_with(nt_momentum_options options);
 
 /* beta1 and beta2 lie between 0 and 1, epsilon above 0. Constants. */
 typedef struct nt_adam_options {
+    const struct nt_options_are_given_by_name *by_name;
     double beta1;   /* 0.9 */
     double beta2;   /* 0.999 */
     double epsilon; /* 1e-8 */
@@ -67,6 +71,7 @@ nt_rule nt_adam_with(nt_adam_options options);
 nt_rule nt_radam_with(nt_adam_options options);
 
 typedef struct nt_adamw_options {
+    const struct nt_options_are_given_by_name *by_name;
     double beta1;        /* 0.9 */
     double beta2;        /* 0.999 */
     double epsilon;      /* 1e-8 */
@@ -95,6 +100,7 @@ nt_rule nt_nadam_with(nt_adam_options options);
 nt_rule nt_amsgrad_with(nt_adam_options options);
 
 typedef struct nt_lion_options {
+    const struct nt_options_are_given_by_name *by_name;
     double beta1;        /* 0.9 */
     double beta2;        /* 0.99 */
     double weight_decay; /* 0; 0 or more; an input */
@@ -106,6 +112,7 @@ typedef struct nt_lion_options {
 nt_rule nt_lion_with(nt_lion_options options);
 
 typedef struct nt_rmsprop_options {
+    const struct nt_options_are_given_by_name *by_name;
     double alpha;    /* 0.99; between 0 and 1. Constant, as all here but momentum */
     double epsilon;  /* 1e-8 */
     double momentum; /* 0; below 1; an input when the rule has momentum at all */
@@ -119,6 +126,7 @@ typedef struct nt_rmsprop_options {
 nt_rule nt_rmsprop_with(nt_rmsprop_options options);
 
 typedef struct nt_adagrad_options {
+    const struct nt_options_are_given_by_name *by_name;
     double epsilon;             /* 1e-10. Constants */
     double initial_accumulator; /* 0 */
 } nt_adagrad_options;
@@ -128,6 +136,7 @@ typedef struct nt_adagrad_options {
 nt_rule nt_adagrad_with(nt_adagrad_options options);
 
 typedef struct nt_adadelta_options {
+    const struct nt_options_are_given_by_name *by_name;
     double rho;     /* 0.9; between 0 and 1. Constants */
     double epsilon; /* 1e-6 */
 } nt_adadelta_options;
@@ -140,6 +149,7 @@ nt_rule nt_adadelta_with(nt_adadelta_options options);
 /* ---- rules that look at each array ------------------------------------------------------------------------------ */
 
 typedef struct nt_lamb_options {
+    const struct nt_options_are_given_by_name *by_name;
     double beta1;        /* 0.9 */
     double beta2;        /* 0.999 */
     double epsilon;      /* 1e-6 */
@@ -153,6 +163,7 @@ typedef struct nt_lamb_options {
 nt_rule nt_lamb_with(nt_lamb_options options);
 
 typedef struct nt_lars_options {
+    const struct nt_options_are_given_by_name *by_name;
     double momentum;     /* 0.9; between 0 and 1; an input */
     double weight_decay; /* 0; 0 or more; an input */
     double trust;        /* 0.001; above 0; a constant, as what follows */
@@ -167,6 +178,7 @@ typedef struct nt_lars_options {
 nt_rule nt_lars_with(nt_lars_options options);
 
 typedef struct nt_adafactor_options {
+    const struct nt_options_are_given_by_name *by_name;
     double decay_rate;         /* 0.8; above 0. Constants */
     double clipping_threshold; /* 1: largest root of the mean square of a step before it is scaled */
     double epsilon;            /* 1e-30 */
@@ -185,6 +197,7 @@ typedef struct nt_adafactor_options {
 nt_rule nt_adafactor_with(nt_adafactor_options options);
 
 typedef struct nt_muon_options {
+    const struct nt_options_are_given_by_name *by_name;
     double beta;       /* 0.95; between 0 and 1. Constants, but for adam_ratio */
     double beta1;      /* 0.9, of arrays that are no matrices */
     double beta2;      /* 0.999 */
@@ -206,6 +219,7 @@ nt_rule nt_muon_with(nt_muon_options options);
 /* ---- rules that evaluate with other parameters than they train ------------------------------------------------- */
 
 typedef struct nt_schedule_free_options {
+    const struct nt_options_are_given_by_name *by_name;
     double beta1;        /* 0.9; between 0 and 1. Constants, but for weight_decay */
     double beta2;        /* 0.999 */
     double epsilon;      /* 1e-8 */

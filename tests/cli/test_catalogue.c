@@ -365,6 +365,12 @@ static const mistake mistakes[] = {
      .changed = {.data = "nt_split(data, \"train\", .batch = 5);"},
      .message = "split 'train' has 16 rows and batches of 5, so its last batch is short, and training needs full ones: "
                 "add .drop_last = true to its nt_split, or choose a batch that divides 16"},
+    {.title = "a learning rate given to a rule",
+     .changed = {.loss = "nt_rule_name(nt_adam(1e-3)) ? nt_mean(outputs) : outputs"},
+     .message = "model.c:25:33: error: incompatible types when initializing type 'const struct "
+                "nt_options_are_given_by_name *' using type 'double'\n"
+                "model.c:26:1: error: control reaches end of non-void function [-Werror=return-type]\n"
+                "nitro: compiling 'model.c' failed; the messages of 'gcc' are above"},
     {.title = "accum that does not divide the batches",
      .words = {"--accum=3"},
      .message = "split 'train' has 4 batches, which accum 3 does not divide: a step never spans two epochs. The "
