@@ -37,7 +37,8 @@ nt_tensors nt_parameter_grads_at(nt_model *m, nt_tensor loss, const char *scope,
 /* Updates the parameters that the gradients are named after, by the rules of their groups, as a step of automatic
  * training does: where the run has a gradient_clip_norm, the norm of all these gradients together is clipped. A group
  * is updated as a whole, so all of its parameters must be there: the param_group hook makes the groups. Frozen groups
- * stay as they are. May be called several times; each call counts as a step of the groups it updates. */
+ * stay as they are. May be called several times; each call counts as a step of the groups it updates.
+ * Not in a body of control flow (nitro/control.h). */
 #define nt_step(optimizers, gradients) nt_step_at(optimizers, gradients, NT_SITE)
 void nt_step_at(nt_optimizers *optimizers, nt_tensors gradients, nt_site site);
 

@@ -33,6 +33,7 @@ typedef struct nt_tensor {
 
 /* Tensors with names: what a DEVICE field of type nt_arrays * is in a traced hook, and gradients of parameters. */
 typedef struct nt_tensors {
+    const struct nt_trace_mark *trace; /* as an nt_tensor's */
     const struct nt_tensors_content *content;
 } nt_tensors;
 /* nt_member(e->frozen, "weight"): the tensor of that name. An unknown name is an error that lists the names. */

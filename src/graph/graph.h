@@ -35,6 +35,11 @@ bool nt__tensor_failed(nt_tensor x);
 /* Whether it is the result of an operation of the current trace. */
 bool nt__tensor_made(nt_tensor x);
 
+/* Tensors of the current trace as what a traced hook is given. */
+nt_tensors nt__tensors_of(const struct nt_tensors_content *content);
+/* Whether they are of the current trace: what they point at is gone with another one. False after keeping an error. */
+bool nt__tensors_given(nt_tensors tensors, nt_site site, const char *what);
+
 /* An argument of the program being traced. `role` and `index` mean something to the caller only and come back with the
  * printed text. `name` is copied. */
 nt_tensor nt__input(int role, int index, const char *name, nt__type type);

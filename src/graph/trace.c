@@ -249,6 +249,24 @@ nt_tensor nt__input(int role, int index, const char *name, nt__type type) {
     return kept ? nt__tensor_of(kept) : nt__failed();
 }
 
+nt_tensors nt__tensors_of(const struct nt_tensors_content *content) {
+    return (nt_tensors){current ? current->trace : NULL, content};
+}
+
+bool nt__tensors_given(nt_tensors tensors, nt_site site, const char *what) {
+    if (!nt__trace_under_way(site, what)) return false;
+    if (tensors.content && tensors.trace == current->trace) return true;
+    if (tensors.content)
+        nt__trace_fail(site, what,
+                       "the nt_tensors belongs to an earlier trace: it lives as long as the call of the hook that made "
+                       "it, so do not keep one in a global or static variable");
+    else
+        nt__trace_fail(site, what,
+                       "the nt_tensors was never set: it is zero bytes, not a field of the view, nor what "
+                       "nt_named_tensors or nt_parameter_grads made");
+    return false;
+}
+
 static void fail_unknown_member(const struct nt_tensors_content *all, const char *name, nt_site site) {
     nt__text names = {0};
     for (size_t i = 0; i < all->count; i++) nt__text_add(&names, "%s%s", i ? ", " : "", all->names[i]);
@@ -262,13 +280,12 @@ static void fail_unknown_member(const struct nt_tensors_content *all, const char
 
 nt_tensor nt_member_at(nt_tensors tensors, const char *name, nt_site site) {
     const struct nt_tensors_content *all = tensors.content;
-    if (!nt__trace_under_way(site, "member") || !nt__trace_given(name, site, "member", "name")) return nt__failed();
-    for (size_t i = 0; all && i < all->count; i++)
+    if (!nt__trace_under_way(site, "member") || !nt__trace_given(name, site, "member", "name") ||
+        !nt__tensors_given(tensors, site, "member"))
+        return nt__failed();
+    for (size_t i = 0; i < all->count; i++)
         if (strcmp(all->names[i], name) == 0) return all->tensors[i];
-    if (all)
-        fail_unknown_member(all, name, site);
-    else
-        nt__trace_fail(site, "member", "the nt_tensors was never set: it is zero bytes, and not a field of the view");
+    fail_unknown_member(all, name, site);
     return nt__failed();
 }
 
@@ -296,7 +313,7 @@ nt_tensors nt_named_tensors_at(const char *const *names, const nt_tensor *tensor
         own[i] = tensors[i];
     }
     *content = (struct nt_tensors_content){"the set", count, own_names, own};
-    return (nt_tensors){content};
+    return nt__tensors_of(content);
 }
 
 void nt__claim_range(nt_tensor x, int64_t low, int64_t limit, nt_site site) {

@@ -107,7 +107,7 @@ void nt__device_fields_input(nt_run *run) {
     for (size_t i = 0; i < experiment->field_count; i++) {
         const nt_field_info *field = &experiment->fields[i];
         char *at = (char *)run->view + field->view_offset;
-        nt_tensors all = {.content = &run->device_fields.contents[i]};
+        nt_tensors all = nt__tensors_of(&run->device_fields.contents[i]);
         if (field->marker != NT_DEVICE) continue;
         if (field->type == NT_FIELD_ARRAYS)
             memcpy(at, &all, sizeof all);

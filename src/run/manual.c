@@ -130,13 +130,19 @@ static void step_groups(nt_optimizers *optimizers, const nt_tensor *gradients, n
         apply(optimizers, groups[i], nt__gradients_of(&run->layout.groups[groups[i]], flat[i]));
 }
 
+/* False after keeping an error. */
+static bool can_step(const nt_optimizers *optimizers, nt_tensors gradients, nt_site site) {
+    if (!nt__trace_given(optimizers, site, what, "optimizers")) return false;
+    if (!nt__tensors_given(gradients, site, what)) return false;
+    if (!nt__trace_in_body()) return true;
+    nt__trace_fail(site, what,
+                   "in a body of control flow, which may run any number of times, or again for the gradient; a step is "
+                   "made once. Return from the body what it needs, and call nt_step outside");
+    return false;
+}
+
 void nt_step_at(nt_optimizers *optimizers, nt_tensors gradients, nt_site site) {
-    if (!nt__trace_given(optimizers, site, what, "optimizers")) return;
-    if (!gradients.content) {
-        nt__trace_fail(site, what,
-                       "the gradients were never set: they are zero bytes, not what nt_parameter_grads made");
-        return;
-    }
+    if (!can_step(optimizers, gradients, site)) return;
     nt_run *run = optimizers->t->run;
     nt_tensor *sorted = sort_by_leaf(run, gradients.content, site);
     if (!sorted) return;

@@ -730,6 +730,27 @@ HOOK(combined_value, nt_device_mean(metrics, "n", 1, 1); return value;)
 HOOK(named_loss, nt_device_value(metrics, "loss", 1); return value;)
 HOOK(unknown_field, return nt_mean(nt_field(batch, "y"));)
 
+/* A step in a body of control flow, by an optimizer that it finds in its context. */
+static nt_values steps_in_a_body(nt_values x, void *context) {
+    nt_step(context, nt_named_tensors((const char *[]){"gen.out.weight"}, &x.at[1], 1));
+    return x;
+}
+static nt_loop steps_in_a_loop(nt_loop now, void *context) {
+    steps_in_a_body((nt_values){{now.carry[0], now.carry[1]}}, context);
+    return now;
+}
+#define GIVEN value, nt_full(NT_F32, nt_dims(NOISE, WIDTH), 1)
+HOOK(in_a_branch, nt_cond(nt_less(value, 1), steps_in_a_body, steps_in_a_body, optimizers, GIVEN); return value;)
+HOOK(in_a_checkpoint, nt_checkpoint(steps_in_a_body, optimizers, GIVEN); return value;)
+HOOK(in_a_scan, nt_scan(steps_in_a_loop, optimizers, .carry = {GIVEN}, .length = 2); return value;)
+
+/* Gradients of the trace that learns the parameters, in the one that makes the program. */
+static nt_tensors kept_gradients;
+HOOK(of_an_earlier_trace, if (!kept_gradients.content) kept_gradients = nt_parameter_grads(m, value, "gen");
+     nt_step(optimizers, kept_gradients); return value;)
+HOOK(member_of_an_earlier_trace, if (!kept_gradients.content) kept_gradients = nt_parameter_grads(m, value, "gen");
+     return nt_mean(nt_member(kept_gradients, "gen.out.weight"));)
+
 static void refuse_at(const nt_experiment *experiment, nt_run_options options, const char *part, int line) {
     nt_run *run;
     assert_fails_at(nt_run_new(experiment, NULL, &options, &run), NT_INVALID, part, line);
@@ -757,7 +778,7 @@ static void mistakes_in_the_hook_are_named(void **state) {
         {of_a_vector, "must be a floating scalar, got f32[32,4]; nt_mean or nt_sum makes one"},
         {returns_a_vector, "train_step of Pair returned f32[32,4]; it returns the loss of the step, a floating scalar"},
         {returns_nothing, "train_step of Pair: it returned no tensor"},
-        {no_gradients, "in no_gradients: step: the gradients were never set"},
+        {no_gradients, "in no_gradients: step: the nt_tensors was never set"},
         {no_optimizers, "in no_optimizers: step: optimizers is NULL"},
         {no_scope, "in no_scope: parameter_grads: scope is NULL"},
         {no_parameter, "in no_parameter: step: 'gen' is no parameter; gradients are named by the paths"},
@@ -767,6 +788,11 @@ static void mistakes_in_the_hook_are_named(void **state) {
         {never_leaves, "in never_leaves: reuse: NT_REUSE was entered and never left"},
         {combined_value, "train_metrics and train_step report values of one batch: nt_device_value"},
         {named_loss, "'loss' is a name of the run's own in the line of a step"},
+        {in_a_branch, "in steps_in_a_body: step: in a body of control flow, which may run any number of times"},
+        {in_a_checkpoint, "in steps_in_a_body: step: in a body of control flow"},
+        {in_a_scan, "in steps_in_a_body: step: in a body of control flow"},
+        {of_an_earlier_trace, "in of_an_earlier_trace: step: the nt_tensors belongs to an earlier trace"},
+        {member_of_an_earlier_trace, "member: the nt_tensors belongs to an earlier trace"},
         {unknown_field, "the batch has no field 'y'"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
