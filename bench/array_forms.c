@@ -202,16 +202,14 @@ static void upload_places(nt__engine *engine, const nt__group *group, int table,
     size_t bytes;
     nt__type type = nt__place_type(group, table);
     if (!nt__type_bytes(type, &bytes)) must(NT_INVALID);
-    void *elements = nt__alloc_aligned(bytes);
-    if (!elements) must(NT_OUT_OF_MEMORY);
+    void *elements = aligned_room(bytes);
     nt__place_fill(group, table, elements);
     must(nt__buffer_upload(engine, 0, "places", NT__OUTPUT, type, elements, out));
     nt__free(elements);
 }
 
 static void upload_ids(nt__engine *engine, const nt__group *group, nt__buffer *out) {
-    int32_t *elements = nt__alloc_aligned((size_t)group->length * sizeof *elements);
-    if (!elements) must(NT_OUT_OF_MEMORY);
+    int32_t *elements = aligned_room((size_t)group->length * sizeof *elements);
     for (size_t i = 0; i < group->array_count; i++)
         for (int64_t j = 0; j < group->arrays[i].length; j++) elements[group->arrays[i].offset + j] = (int32_t)i;
     must(nt__buffer_upload(engine, 0, "ids", NT__OUTPUT, (nt__type){NT_I32, nt_dims(group->length)}, elements, out));

@@ -24,6 +24,13 @@ static inline void *room(size_t count, size_t size) {
     return memory;
 }
 
+/* As the engine wants elements that it is given. */
+static inline void *aligned_room(size_t size) {
+    void *memory = nt__alloc_aligned(size);
+    if (!memory) must(NT_OUT_OF_MEMORY);
+    return memory;
+}
+
 static inline int compare_doubles(const void *a, const void *b) {
     double x = *(const double *)a, y = *(const double *)b;
     return (x > y) - (x < y);
@@ -69,8 +76,7 @@ static inline nt__executable *compiled(nt__engine *engine, const char *name, con
 static inline void upload_drawn(nt__engine *engine, const char *name, nt__type type, double limit, nt__buffer *out) {
     size_t bytes, size = nt_dtype_size(type.dtype);
     if (!nt__type_bytes(type, &bytes)) must(nt__fail(NT_INVALID, "%s is too large", name));
-    char *data = nt__alloc_aligned(bytes);
-    if (!data) must(NT_OUT_OF_MEMORY);
+    char *data = aligned_room(bytes);
     uint32_t draw = 1;
     for (size_t at = 0; at < bytes; at += size) {
         draw = draw * 1664525u + 1013904223u;

@@ -285,8 +285,7 @@ static void compile_program(nt__engine *engine, const form *f, program *p, int t
 }
 
 static void upload_place(nt__engine *engine, const model *m, const nt__argument *argument, nt__buffer *out) {
-    int32_t *place = nt__alloc_aligned(sizeof *place);
-    if (!place) must(NT_OUT_OF_MEMORY);
+    int32_t *place = aligned_room(sizeof *place);
     *place = 0;
     for (int i = 0; i < argument->index; i++) *place += (int32_t)array_elements(m, (size_t)i);
     must(nt__buffer_upload(engine, 0, argument->name, NT__OUTPUT, argument->type, place, out));
