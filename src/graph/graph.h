@@ -67,6 +67,8 @@ const nt__claim *nt__claims(const nt__graph *graph, size_t *count);
  * must differ between iterations (the key of a random draw) depends on all of them. */
 size_t nt__trace_loops(void);
 nt_tensor nt__trace_iteration(size_t loop);
+/* Whether a body of control flow is being traced: what is made now is known there only. */
+bool nt__trace_in_body(void);
 /* Between the two, what is made belongs to the program itself and not to the body that is being traced: values that are
  * made once and used in bodies and outside. They must not depend on those of a body. */
 typedef struct nt__trace_place {

@@ -213,6 +213,11 @@ bool nt__region_always_runs(const nt__region *region) {
     return true;
 }
 
+bool nt__trace_in_body(void) {
+    const nt__graph *graph = nt__trace_current();
+    return graph && graph->region->control;
+}
+
 nt__trace_place nt__trace_leave_bodies(void) {
     nt__graph *graph = nt__trace_current();
     if (!graph) return (nt__trace_place){0};
