@@ -1,4 +1,6 @@
 /* Adafactor: second moments of a matrix by its rows and columns. Formulas: nitro/optim.h. */
+#include <float.h>
+
 #include "optim/rules.h"
 
 enum { DECAY_RATE, THRESHOLD, EPSILON, FACTORED_FROM, PARAMETER_SCALE, SMALLEST_SCALE };
@@ -45,7 +47,10 @@ static nt_tensor advance(moments *m, nt_tensor value) {
  * say of its square. */
 static nt_tensor scale_factored(moments *m, nt_tensor g, nt_tensor square) {
     nt_tensor rows = advance(m, nt_mean(square, 2)), columns = advance(m, nt_mean(square, 1));
-    nt_tensor share = nt_rsqrt(nt_div(rows, nt_mean(rows, 1, NT_KEEP)));
+    /* Beside rows of large gradients the share of one without any is below the smallest normal number, which engines
+     * take for 0: its root would make nan of the row. */
+    double smallest = m->u->dtype == NT_F64 ? DBL_MIN : FLT_MIN;
+    nt_tensor share = nt_rsqrt(nt_max(nt_div(rows, nt_mean(rows, 1, NT_KEEP)), smallest));
     return nt_mul(nt_mul(g, nt_expand(share, 2)), nt_expand(nt_rsqrt(columns), 1));
 }
 

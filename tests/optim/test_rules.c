@@ -316,6 +316,27 @@ static size_t run_muon(const json_t *document, const json_t *c, nt_dtype dtype) 
     return wrong;
 }
 
+/* A row without gradients, as of a word that is in no sample, beside rows of large ones. */
+static void adafactor_keeps_rows_without_gradients(void **state) {
+    (void)state;
+    const nt__leaf leaf = {"table", {NT_F32, nt_dims(3, 2)}, nt_zeros(), {0}};
+    nt__layout layout;
+    assert_ok(nt__layout_build(&leaf, 1, NULL, &layout));
+    stepper s = {.group_count = 1,
+                 .rules = {nt_adafactor(.factored_from = 2, .no_parameter_scale = true)},
+                 .groups = {layout.groups[0]}};
+    stepper_compile(&s, 0);
+    stepper_set(&s, 0, PARAMETERS, (const double[]){1, 1, 1, 1, 1, 1});
+    stepper_set(&s, 0, GRADIENT, (const double[]){0, 0, 1e6, 1e6, -1e6, -1e6});
+    stepper_set(&s, 0, RATE, (const double[]){0.5});
+    for (int step = 0; step < 2; step++) stepper_step(&s);
+    /* Scaled gradients are 0, 1 and -1, whose mean square is below the threshold. */
+    const double expected[] = {1, 1, 0, 0, 2, 2};
+    for (int i = 0; i < 6; i++) assert_true(fabs(stepper_get(&s, 0, PARAMETERS, i) - expected[i]) < 1e-4);
+    stepper_free(&s);
+    nt__layout_free(&layout);
+}
+
 static void muon_makes_steps_of_matrices_orthogonal(void **state) {
     (void)state;
     json_t *document = golden_read("optim/more_rules.json");
@@ -951,6 +972,7 @@ int main(void) {
         cmocka_unit_test(other_rules_follow_their_formulas),
         cmocka_unit_test(trust_ratios_are_of_each_array),
         cmocka_unit_test(adafactor_factors_matrices),
+        cmocka_unit_test(adafactor_keeps_rows_without_gradients),
         cmocka_unit_test(muon_makes_steps_of_matrices_orthogonal),
         cmocka_unit_test(muon_updates_vectors_as_adam_does),
         cmocka_unit_test(equal_layers_change_nothing),
