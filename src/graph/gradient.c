@@ -288,6 +288,13 @@ void nt__gradient(nt_tensor loss, const nt_tensor *with_respect_to, size_t count
     nt__vjp(loss, seed_of(loss), with_respect_to, count, gradients, reached);
 }
 
+void nt__gradient_apart(nt_tensor y, const nt_tensor *with_respect_to, size_t count, nt_tensor *gradients,
+                        bool *reached) {
+    uint32_t scope = nt__share_begin();
+    nt__gradient(y, with_respect_to, count, gradients, reached);
+    nt__share_end(scope);
+}
+
 /* ---- for traced code -------------------------------------------------------------------------------------------- */
 
 /* Of two equal expressions, which are one node, the uses of one cannot be told from those of the other. */
@@ -334,7 +341,7 @@ void nt_grads_at(nt_tensor y, const nt_tensor *inputs, size_t count, nt_tensor *
     if (!nt__trace_given(gradients, site, "grad", "gradients")) return;
     for (size_t i = 0; i < count; i++) gradients[i] = nt__failed();
     if (nt__trace_given(inputs, site, "grad", "inputs") && can_differentiate(y, inputs, count, site))
-        nt__gradient(y, inputs, count, gradients, NULL);
+        nt__gradient_apart(y, inputs, count, gradients, NULL);
 }
 
 nt_tensor nt_grad_at(nt_tensor y, nt_tensor x, nt_site site) {

@@ -99,6 +99,10 @@ nt_tensor nt__random_fold_each(nt_tensor key, const uint64_t *data, size_t count
 /* Gradients of the scalar `loss` with respect to `with_respect_to[i]`, in gradients[i] (zeros where the loss does not
  * depend on it; reached[i] says which, may be NULL). */
 void nt__gradient(nt_tensor loss, const nt_tensor *with_respect_to, size_t count, nt_tensor *gradients, bool *reached);
+/* The same while hooks are traced: what the rules compute is not one with an equal expression that a hook writes, whose
+ * own gradient could not be told from it then. */
+void nt__gradient_apart(nt_tensor y, const nt_tensor *with_respect_to, size_t count, nt_tensor *gradients,
+                        bool *reached);
 /* Vector-Jacobian product: cotangents of `count` inputs for a given cotangent of `y`. */
 void nt__vjp(nt_tensor y, nt_tensor cotangent, const nt_tensor *with_respect_to, size_t count, nt_tensor *out,
              bool *reached);

@@ -51,7 +51,7 @@ static nt_tensors differentiate(nt_model *m, nt_tensor loss, const char *scope, 
         names[i] = all[leaves[i]].path;
         values[i] = nt__model_value(m, leaves[i]);
     }
-    nt__gradient(loss, values, count, gradients, reached);
+    nt__gradient_apart(loss, values, count, gradients, reached);
     if (!note_reached(m, leaves, reached, count) && !nt__tensor_failed(gradients[0])) {
         nt__trace_fail(site, what,
                        "the loss depends on no parameter below '%s' as they are now: nt_step gives parameters new "

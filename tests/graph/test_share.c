@@ -206,6 +206,18 @@ static void a_gradient_by_a_value_made_twice_is_refused(void **state) {
     end(graph);
 }
 
+/* The rule of cos computes a sine; the one written here is another expression. */
+static void what_rules_compute_is_not_made_twice(void **state) {
+    (void)state;
+    nt__graph *graph = nt__trace_begin();
+    nt_tensor x = nt__input(0, 0, "x", (nt__type){NT_F32, nt_dims(3)});
+    nt_tensor slope = nt_grad(nt_sum(nt_cos(x)), x), sine = nt_sin(x);
+    nt_tensor two = nt_grad(nt_sum(nt_add(nt_square(sine), slope)), sine);
+    assert_int_equal(nt__trace_status(graph), NT_OK);
+    assert_true(nt__tensor_made(two));
+    nt__trace_end(graph);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(equal_expressions_are_one_line),
@@ -217,6 +229,7 @@ int main(void) {
         cmocka_unit_test(gradients_of_one_node_add_up),
         cmocka_unit_test(rules_use_what_the_function_made),
         cmocka_unit_test(a_gradient_by_a_value_made_twice_is_refused),
+        cmocka_unit_test(what_rules_compute_is_not_made_twice),
     };
     return cmocka_run_group_tests_name("share", tests, NULL, NULL);
 }
