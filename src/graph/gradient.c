@@ -203,10 +203,9 @@ static size_t list_wanted(const ascent *a, const nt__region *region, const bool 
     return count;
 }
 
-static bool refuse_slice(const nt__region *region) {
-    const nt__control *control = region->control;
+static bool refuse_slice(const nt__control *scan) {
     nt__trace_fail(
-        control->site, "grad",
+        scan->site, "grad",
         "in the body of this scan, with respect to a tensor of outside that its inputs are made of: the body "
         "has one slice of them. Compute them from the tensor inside, or take the gradient outside");
     return false;
@@ -224,8 +223,8 @@ static bool sweep_region(const ascent *a, const nt__region *region, const nt__no
         if (!nt__has_cotangent(a->arrived[i])) continue;
         if (i < a->count)
             a->sums[i] = a->arrived[i];
-        else if (a->wanted[i]->attributes.choice == NT__SLICE)
-            return refuse_slice(region);
+        else if (region->control && a->wanted[i]->attributes.choice == NT__SLICE)
+            return refuse_slice(region->control);
         else
             a->seeds[(*seed_count)++] = (nt__seed){nt__region_original(a->wanted[i]), a->arrived[i]};
     }

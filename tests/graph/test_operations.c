@@ -259,7 +259,7 @@ static void works(nt_dtype dtype) {
     nt__graph *graph = nt__trace_begin();
     assert_non_null(graph);
     operands o = inputs_of(dtype);
-    nt_tensor sum = everything(&o, graph), gradients[2];
+    nt_tensor sum = everything(&o, graph), gradients[2] = {{0}};
     nt__result results[] = {{"sum", sum, {0}}, {"gradient", sum, {0}}, {"gradient", sum, {0}}};
     size_t count = nt_dtype_is_float(dtype) ? 3 : 1;
     if (count == 3) nt__gradient(sum, (nt_tensor[]){o.a, o.b}, 2, gradients, NULL);

@@ -711,14 +711,16 @@ static size_t run_composition(const json_t *document, const char *name, nt_dtype
     composition of = composition_of(document, c, dtype);
     const json_t *groups = member(c, "groups");
     stepper s = {.group_count = of.layout.group_count, .spares = true};
+    bool anchored = false;
     assert_int_equal(s.group_count, json_array_size(groups));
     for (size_t g = 0; g < s.group_count; g++) {
         const json_t *group = json_array_get(groups, g);
         s.groups[g] = of.layout.groups[g];
         assert_string_equal(s.groups[g].name, json_string_value(member(group, "name")));
         s.rules[g] = rule_of_group(group);
-        s.anchored = s.anchored || json_is_array(member(group, "anchor"));
+        anchored = anchored || json_is_array(member(group, "anchor"));
     }
+    s.anchored = anchored;
     stepper_compile(&s, json_number_value(member(c, "clip_global_norm")));
     start_parameters(&of, member(member(document, "sequence"), "x0"), &s);
     set_spared(&of, groups, &s);
