@@ -7,7 +7,7 @@
 #include <time.h>
 
 #include "bench.h"
-#include "run/run_internal.h"
+#include "run/trace.h"
 
 /* Of examples/fashion.c, which is linked in. */
 const nt_experiment *Fashion_experiment(void);
