@@ -254,7 +254,7 @@ static nt_status compile_until_still(build *b, const char *workshop, nt__words *
     char *before = NULL;
     nt_status status = NT_OK;
     for (int turn = 0; turn < MOST_COMPILES && status == NT_OK; turn++) {
-        struct timespec start = nt__watch_now();
+        struct timespec start = nt__watch_next();
         nt__words_free(files);
         nt__free(before);
         before = *path;

@@ -13,6 +13,16 @@ struct timespec nt__watch_now(void) {
     return now;
 }
 
+struct timespec nt__watch_next(void) {
+    const struct timespec before = nt__watch_now(), pause = {0, 500000};
+    struct timespec now = before;
+    while (now.tv_sec == before.tv_sec && now.tv_nsec == before.tv_nsec) {
+        nanosleep(&pause, NULL);
+        now = nt__watch_now();
+    }
+    return now;
+}
+
 bool nt__is_before(struct timespec a, struct timespec b) {
     return a.tv_sec < b.tv_sec || (a.tv_sec == b.tv_sec && a.tv_nsec < b.tv_nsec);
 }

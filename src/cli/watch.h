@@ -22,6 +22,8 @@ typedef struct nt__watch {
 
 /* The time that files are stamped with now: for nt__watch_take. */
 struct timespec nt__watch_now(void);
+/* Waits a few milliseconds for the next such time: all files that are there have an earlier one. */
+struct timespec nt__watch_next(void);
 bool nt__is_before(struct timespec a, struct timespec b);
 /* Takes the place of what was watched before. A file that changed after `since`, when its content was read, counts as
  * changed. After a failure (short memory) the former list is kept. */

@@ -307,6 +307,20 @@ static void a_file_saved_during_a_compile_is_compiled_again(void **state) {
     assert_has(e->out, "Second (");
 }
 
+/* One that was saved a moment before, in the same tick of the clock that stamps files, was not: it is compiled once. */
+static void a_file_saved_just_before_is_compiled_once(void **state) {
+    (void)state;
+    for (int i = 0; i < 20; i++) {
+        char text[64];
+        snprintf(text, sizeof text, "static int unused%d(void) { return 0; }\n", i);
+        put_text("a.c", text);
+        const ended *e = help("a.c", NULL, NULL);
+        const char *first = strstr(e->err, "[-Wunused-function]");
+        assert_non_null(first);
+        assert_null(strstr(first + 1, "[-Wunused-function]"));
+    }
+}
+
 /* ---- the cache -------------------------------------------------------------------------------------------------- */
 
 /* Calls `act` for the path of each entry that ends so. */
@@ -682,6 +696,7 @@ int main(void) {
         cmocka_unit_test_setup(a_signal_during_a_compile_leaves_no_folder, start),
         cmocka_unit_test_setup(files_that_never_rest_are_reported, start),
         cmocka_unit_test_setup(a_file_saved_during_a_compile_is_compiled_again, start),
+        cmocka_unit_test_setup(a_file_saved_just_before_is_compiled_once, start),
         cmocka_unit_test_setup(a_damaged_object_is_compiled_again, start),
         cmocka_unit_test_setup(a_changed_object_is_compiled_again, start),
         cmocka_unit_test_setup(what_is_no_file_is_replaced, start),
