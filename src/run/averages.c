@@ -1,6 +1,6 @@
 /* The parameters that evaluations, predictions and saved files have: where a group's rule averages (a moving average,
  * schedule-free AdamW) they follow from its state, by a program of their own, for as long as they are looked at; of
- * other groups they are those that are trained. Not here: the trace of that program (programs.c).
+ * other groups they are those that are trained. Not here: the trace of that program (updates.c).
  */
 #include "run/run_internal.h"
 
