@@ -49,9 +49,12 @@ static int64_t count_single(const nt__group *group) {
     return count;
 }
 
+static nt_dtype place_dtype(const nt__group *group) {
+    return group->length > INT32_MAX ? NT_I64 : NT_I32;
+}
+
 nt__type nt__place_type(const nt__group *group, int table) {
-    nt_dtype dtype = group->length > INT32_MAX ? NT_I64 : NT_I32;
-    return (nt__type){dtype, nt_dims(table == NT__PLACE_ROWS ? group->length / ROW : count_single(group))};
+    return (nt__type){place_dtype(group), nt_dims(table == NT__PLACE_ROWS ? group->length / ROW : count_single(group))};
 }
 
 /* The array of each row; one past the last for a row with several. */
@@ -77,7 +80,7 @@ static void fill_single(const nt__group *group, bool arrays, nt_dtype dtype, cha
 }
 
 void nt__place_fill(const nt__group *group, int table, void *out) {
-    nt_dtype dtype = nt__place_type(group, table).dtype;
+    nt_dtype dtype = place_dtype(group);
     if (table == NT__PLACE_ROWS)
         fill_rows(group, dtype, out);
     else
