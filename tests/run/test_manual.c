@@ -1,137 +1,14 @@
-/* Manual mode: a train_step hook that owns the step. Two networks with a loss each; what it computes, what it compiles,
- * what is refused. MM-1 to MM-16, TM-2 to TM-13, L55 to L57, S22 to S24. */
+/* Manual mode: a train_step hook that owns the step. What it computes, compiles, transfers and reports; what is refused
+ * of it is in test_manual_refused.c. MM-2 to MM-16, TM-2 to TM-13, L55 to L57, S22 to S24. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 
 #include <cmocka.h>
 
-#include "run/run_internal.h"
-#include "toy.h"
-
-/* ---- an adversarial pair on one-dimensional data ---------------------------------------------------------------- */
-
-#define PAIR(FIELD, DEVICE, GRAPH_CONST)                     \
-    GRAPH_CONST(bool, linear, true, "no hidden layers")      \
-    DEVICE(float, weight, 1.0f, "of the loss of the critic") \
-    FIELD(int, batches, 3, "in train")                       \
-    FIELD(bool, poison, false, "a nan in the data of batch 2")
-NT_EXPERIMENT(Pair, PAIR)
-
-enum { ROWS = 32, WIDTH = 4, NOISE = 4 };
-
-/* Mean 0, variance 1, roughly normal. */
-static double sample(uint64_t stream, uint64_t i) {
-    double sum = 0;
-    for (uint64_t j = 0; j < 12; j++) sum += nt__uniform_of_bits(nt__random_bits(nt__key_of_seed(stream), 12 * i + j));
-    return sum - 6;
-}
-
-static nt_array *samples(uint64_t stream, int64_t rows, int64_t columns) {
-    nt_array *array = nt_array_new(NT_F32, nt_dims(rows, columns));
-    for (int64_t i = 0; array && i < rows * columns; i++) nt_array_set(array, i, sample(stream, (uint64_t)i));
-    return array;
-}
-
-static nt_status build_data(const Pair *e, nt_data *data) {
-    int64_t rows = (int64_t)e->batches * ROWS;
-    nt_array *x = samples(1, rows, WIDTH);
-    if (x && e->poison) nt_array_set(x, ROWS * WIDTH, NAN);
-    nt_split(data, "train", .batch = ROWS);
-    nt_split_field(data, "train", "x", x);
-    nt_split_field(data, "train", "z", samples(2, rows, NOISE));
-    nt_split_field(data, "train", "unused", samples(3, rows, 1));
-    nt_split(data, "val", .batch = ROWS);
-    nt_split_field(data, "val", "x", samples(4, ROWS + 8, WIDTH));
-    nt_split_field(data, "val", "z", samples(5, ROWS + 8, NOISE));
-    nt_split_field(data, "val", "unused", samples(6, ROWS + 8, 1));
-    return nt_data_status(data);
-}
-
-static nt_tensor generate(const Pair_view *e, nt_model *m, nt_batch *batch) {
-    nt_tensor x = nt_field(batch, "z");
-    NT_SCOPE(m, "gen") {
-        if (!e->linear) x = nt_tanh(nt_dense(m, "hidden", x, 16));
-        x = nt_dense(m, "out", x, WIDTH, .no_bias = true);
-    }
-    return x;
-}
-
-static nt_tensor score(const Pair_view *e, nt_model *m, nt_tensor x) {
-    NT_SCOPE(m, "disc") {
-        if (!e->linear) x = nt_tanh(nt_dense(m, "hidden", x, 16));
-        x = nt_dense(m, "out", x, 1);
-    }
-    return x;
-}
-
-static nt_tensor forward(const Pair_view *e, nt_model *m, nt_batch *batch) {
-    return generate(e, m, batch);
-}
-
-static nt_tensor loss(const Pair_view *e, nt_tensor outputs, nt_batch *batch) {
-    (void)e;
-    return nt_mean(nt_square(nt_sub(outputs, nt_field(batch, "x"))));
-}
-
-/* What the critic makes of real samples less what it makes of generated ones, to be pushed up by it. */
-static nt_tensor critic_loss(const Pair_view *e, nt_model *m, nt_batch *batch, nt_tensor fake) {
-    nt_tensor of_real = score(e, m, nt_field(batch, "x")), of_fake = of_real;
-    NT_REUSE(m) of_fake = score(e, m, fake);
-    return nt_mul(nt_sub(nt_mean(of_fake), nt_mean(of_real)), e->weight);
-}
-
-static nt_tensor train_step(const Pair_view *e, nt_model *m, nt_batch *batch, nt_optimizers *optimizers,
-                            nt_device_metrics *metrics) {
-    nt_tensor fake = generate(e, m, batch), of_fake = fake;
-    nt_tensor critic = critic_loss(e, m, batch, fake);
-    nt_step(optimizers, nt_parameter_grads(m, critic, "disc"));
-    NT_REUSE(m) of_fake = score(e, m, fake);
-    nt_tensor generator = nt_neg(nt_mean(of_fake));
-    nt_step(optimizers, nt_parameter_grads(m, generator, "gen"));
-    nt_device_value(metrics, "generator_loss", generator);
-    return critic;
-}
-
-static const char *param_group(const Pair *e, const char *path) {
-    (void)e;
-    return strncmp(path, "gen.", 4) == 0 ? "gen" : "disc";
-}
-
-static nt_rule optimizer(const Pair *e, const char *group) {
-    (void)e;
-    (void)group;
-    return nt_sgd();
-}
-
-static double learning_rate(const Pair *e) {
-    (void)e;
-    return 0.1;
-}
-
-NT_DEFINE(Pair, PAIR, .build_data = build_data, .forward = forward, .loss = loss, .train_step = train_step,
-          .param_group = param_group, .optimizer = optimizer, .learning_rate = learning_rate);
+#include "adversarial.h"
 
 /* ---- helpers ---------------------------------------------------------------------------------------------------- */
-
-typedef nt_tensor (*step_hook)(const void *view, nt_model *m, nt_batch *batch, nt_optimizers *optimizers,
-                               nt_device_metrics *metrics);
-
-/* Variants live as long as the process: caches and drift reports look at them. */
-static nt_experiment *variant(step_hook hook) {
-    static nt_experiment variants[64];
-    static size_t count;
-    assert_true(count < sizeof variants / sizeof *variants);
-    variants[count] = *Pair_experiment();
-    if (hook) variants[count].hooks.train_step = hook;
-    return &variants[count++];
-}
-
-static nt_run *make_of(const nt_experiment *experiment, const Pair *fields, nt_run_options options) {
-    nt_run *run;
-    assert_ok(nt_run_new(experiment, fields, &options, &run));
-    return run;
-}
 
 static uint64_t misses(void) {
     return nt_cache_stats().misses;
@@ -193,12 +70,6 @@ static nt_tensor like_automatic(const void *view, nt_model *m, nt_batch *batch, 
     nt_tensor value = loss(view, generate(view, m, batch), batch);
     nt_step(optimizers, nt_parameter_grads(m, value, ""));
     return value;
-}
-
-static nt_rule adam(const void *e, const char *group) {
-    (void)e;
-    (void)group;
-    return nt_adam();
 }
 
 static double decay(const void *e, const char *group) {
@@ -272,19 +143,6 @@ static void a_group_may_be_stepped_twice(void **state) {
     assert_true(moved(b, "gen.out.weight", weight, NOISE * WIDTH) < 1e-6);
     nt_run_free(a);
     nt_run_free(b);
-}
-
-static nt_tensor critic_only(const void *view, nt_model *m, nt_batch *batch, nt_optimizers *optimizers,
-                             nt_device_metrics *metrics) {
-    (void)metrics;
-    nt_tensor critic = critic_loss(view, m, batch, generate(view, m, batch));
-    nt_step(optimizers, nt_parameter_grads(m, critic, ""));
-    return critic;
-}
-
-static nt_rule frozen_generator(const void *e, const char *group) {
-    (void)e;
-    return strcmp(group, "gen") == 0 ? nt_frozen() : nt_sgd();
 }
 
 /* A step of one sub-tree leaves the other bit by bit as it was, and gradients of a frozen group are nobody's. */
@@ -649,233 +507,6 @@ static void a_step_keeps_layer_state(void **state) {
     nt_run_free(run);
 }
 
-/* ---- which way -------------------------------------------------------------------------------------------------- */
-
-static bool no(const void *e) {
-    (void)e;
-    return false;
-}
-
-/* MM-1, H-35: the flag declines; then train_step is as if it were not there. */
-static void the_flag_declines(void **state) {
-    (void)state;
-    nt_experiment *declined = variant(NULL);
-    declined->hooks.manual_training = no;
-    nt_run_options options = quiet_options(NULL);
-    options.accum = (nt_maybe_int){true, 3};
-    nt_run *run = make_of(declined, NULL, options);
-    assert_non_null(run->programs.gradient);
-    assert_null(run->programs.manual_step);
-    assert_int_equal(run->layout.row_count, 1);
-    assert_ok(nt_train(run));
-    assert_int_equal(nt_run_step(run), 1);
-    nt_run_free(run);
-}
-
-/* MM-1: flipping it later is drift, and so is another train_step. */
-static void changes_are_told(void **state) {
-    (void)state;
-    const char *report;
-    nt_experiment *same = variant(NULL), *declined = variant(NULL), *other = variant(critic_only);
-    nt_experiment_register(same);
-    nt_run *run = make_of(same, NULL, quiet_options(NULL));
-    assert_ok(nt_run_drift(run, &report));
-    assert_string_equal(report, "");
-    other->hooks.optimizer = frozen_generator;
-    nt_experiment_register(other);
-    assert_ok(nt_run_drift(run, &report));
-    assert_non_null(strstr(report, "manual_step program: "));
-    declined->hooks.manual_training = no;
-    nt_experiment_register(declined);
-    assert_ok(nt_run_drift(run, &report));
-    assert_non_null(strstr(report, "training: manual (train_step) -> automatic; this run goes on as it was made"));
-    assert_ok(nt_train(run));
-    nt_run_free(run);
-    nt_experiment_register(Pair_experiment());
-}
-
-/* ---- what is refused -------------------------------------------------------------------------------------------- */
-
-#define HOOK(name, ...)                                                                              \
-    static nt_tensor name(const void *view, nt_model *m, nt_batch *batch, nt_optimizers *optimizers, \
-                          nt_device_metrics *metrics) {                                              \
-        const Pair_view *e = view;                                                                   \
-        nt_tensor made = generate(e, m, batch), value = loss(e, made, batch);                        \
-        (void)metrics, (void)optimizers, (void)value;                                                \
-        __VA_ARGS__                                                                                  \
-    }
-HOOK(no_step, return value;)
-HOOK(part_of_a_group, nt_step(optimizers, nt_parameter_grads(m, nt_mean(score(e, m, made)), "disc.out.weight"));
-     return value;)
-HOOK(forgets_a_group, nt_step(optimizers, nt_parameter_grads(m, nt_mean(score(e, m, made)), "disc")); return value;)
-HOOK(unknown_scope, nt_step(optimizers, nt_parameter_grads(m, value, "generator")); return value;)
-HOOK(beside_a_scope, nt_step(optimizers, nt_parameter_grads(m, value, "ge")); return value;)
-HOOK(of_before, nt_step(optimizers, nt_parameter_grads(m, value, "gen"));
-     nt_step(optimizers, nt_parameter_grads(m, value, "gen")); return value;)
-HOOK(held_constant, nt_step(optimizers, nt_parameter_grads(m, nt_stop_gradient(value), "gen")); return value;)
-HOOK(of_a_vector, nt_step(optimizers, nt_parameter_grads(m, made, "gen")); return value;)
-HOOK(returns_a_vector, nt_step(optimizers, nt_parameter_grads(m, value, "gen")); return made;)
-HOOK(returns_nothing, nt_step(optimizers, nt_parameter_grads(m, value, "gen")); return (nt_tensor){0};)
-HOOK(no_gradients, nt_step(optimizers, (nt_tensors){0}); return value;)
-HOOK(no_optimizers, nt_step(NULL, nt_parameter_grads(m, value, "gen")); return value;)
-HOOK(no_scope, nt_step(optimizers, nt_parameter_grads(m, value, NULL)); return value;)
-HOOK(no_parameter, nt_step(optimizers, nt_named_tensors((const char *[]){"gen"}, &made, 1)); return value;)
-HOOK(other_type, nt_step(optimizers, nt_named_tensors((const char *[]){"gen.out.weight"}, &made, 1)); return value;)
-HOOK(twice_in_a_list,
-     nt_step(optimizers, nt_named_tensors(((const char *[]){"a", "a"}), ((nt_tensor[]){made, made}), 2));
-     return value;)
-HOOK(without_reuse, nt_step(optimizers, nt_parameter_grads(m, value, "gen")); generate(e, m, batch); return value;)
-HOOK(never_leaves, NT_REUSE(m) return value; return value;)
-HOOK(combined_value, nt_device_mean(metrics, "n", 1, 1); return value;)
-HOOK(named_loss, nt_device_value(metrics, "loss", 1); return value;)
-HOOK(unknown_field, return nt_mean(nt_field(batch, "y"));)
-
-/* A step in a body of control flow, by an optimizer that it finds in its context. */
-static nt_values steps_in_a_body(nt_values x, void *context) {
-    nt_step(context, nt_named_tensors((const char *[]){"gen.out.weight"}, &x.at[1], 1));
-    return x;
-}
-static nt_loop steps_in_a_loop(nt_loop now, void *context) {
-    steps_in_a_body((nt_values){{now.carry[0], now.carry[1]}}, context);
-    return now;
-}
-#define GIVEN value, nt_full(NT_F32, nt_dims(NOISE, WIDTH), 1)
-HOOK(in_a_branch, nt_cond(nt_less(value, 1), steps_in_a_body, steps_in_a_body, optimizers, GIVEN); return value;)
-HOOK(in_a_checkpoint, nt_checkpoint(steps_in_a_body, optimizers, GIVEN); return value;)
-HOOK(in_a_scan, nt_scan(steps_in_a_loop, optimizers, .carry = {GIVEN}, .length = 2); return value;)
-
-/* Gradients of the trace that learns the parameters, in the one that makes the program. */
-static nt_tensors kept_gradients;
-HOOK(of_an_earlier_trace, if (!kept_gradients.content) kept_gradients = nt_parameter_grads(m, value, "gen");
-     nt_step(optimizers, kept_gradients); return value;)
-HOOK(member_of_an_earlier_trace, if (!kept_gradients.content) kept_gradients = nt_parameter_grads(m, value, "gen");
-     return nt_mean(nt_member(kept_gradients, "gen.out.weight"));)
-
-static void refuse_at(const nt_experiment *experiment, nt_run_options options, const char *part, int line) {
-    nt_run *run;
-    assert_fails_at(nt_run_new(experiment, NULL, &options, &run), NT_INVALID, part, line);
-    assert_null(run);
-}
-#define refuse(experiment, options, part) refuse_at(experiment, options, part, __LINE__)
-
-/* MM-4, MM-6: what is wrong, and where. */
-static void mistakes_in_the_hook_are_named(void **state) {
-    (void)state;
-    static const struct {
-        step_hook hook;
-        const char *message;
-    } rows[] = {
-        {no_step, "train_step of Pair gives no gradients of group 'gen' to nt_step, so it would never be trained: step "
-                  "it, or let the optimizer hook freeze it with nt_frozen()"},
-        {forgets_a_group, "no gradients of group 'gen' to nt_step"},
-        {part_of_a_group, "in part_of_a_group: step: group 'disc' is updated as a whole, and parameter 'disc.out.bias' "
-                          "of it has no gradient here: the param_group hook"},
-        {unknown_scope, "in unknown_scope: parameter_grads: there is no parameter below 'generator'; there are: gen"},
-        {beside_a_scope, "there is no parameter below 'ge'; there are: gen"},
-        {of_before, "in of_before: parameter_grads: the loss depends on no parameter below 'gen' as they are now: "
-                    "nt_step gives parameters new values"},
-        {held_constant, "in held_constant: parameter_grads: the loss depends on no parameter below 'gen'"},
-        {of_a_vector, "must be a floating scalar, got f32[32,4]; nt_mean or nt_sum makes one"},
-        {returns_a_vector, "train_step of Pair returned f32[32,4]; it returns the loss of the step, a floating scalar"},
-        {returns_nothing, "train_step of Pair: it returned no tensor"},
-        {no_gradients, "in no_gradients: step: the nt_tensors was never set"},
-        {no_optimizers, "in no_optimizers: step: optimizers is NULL"},
-        {no_scope, "in no_scope: parameter_grads: scope is NULL"},
-        {no_parameter, "in no_parameter: step: 'gen' is no parameter; gradients are named by the paths"},
-        {other_type, "in other_type: step: the gradient of 'gen.out.weight' is f32[32,4]; it must be f32[4,4]"},
-        {twice_in_a_list, "in twice_in_a_list: named_tensors: 'a' stands twice in the list"},
-        {without_reuse, "or share the parameter with NT_REUSE"},
-        {never_leaves, "in never_leaves: reuse: NT_REUSE was entered and never left"},
-        {combined_value, "train_metrics and train_step report values of one batch: nt_device_value"},
-        {named_loss, "'loss' is a name of the run's own in the line of a step"},
-        {in_a_branch, "in steps_in_a_body: step: in a body of control flow, which may run any number of times"},
-        {in_a_checkpoint, "in steps_in_a_body: step: in a body of control flow"},
-        {in_a_scan, "in steps_in_a_body: step: in a body of control flow"},
-        {of_an_earlier_trace, "in of_an_earlier_trace: step: the nt_tensors belongs to an earlier trace"},
-        {member_of_an_earlier_trace, "member: the nt_tensors belongs to an earlier trace"},
-        {unknown_field, "the batch has no field 'y'"},
-    };
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        refuse(variant(rows[i].hook), quiet_options(NULL), rows[i].message);
-}
-
-static void train_metrics(const void *view, nt_device_metrics *metrics, nt_tensor outputs, nt_batch *batch) {
-    (void)view, (void)metrics, (void)outputs, (void)batch;
-}
-
-static bool yes(const void *e) {
-    (void)e;
-    return true;
-}
-
-static double no_number(const void *e, const char *group) {
-    (void)e;
-    (void)group;
-    return NAN;
-}
-
-/* TM-5, E-8, H-39: accum. MM-12: train metrics beside train_step. S23, TM-8: paths of schedules. */
-static void what_does_not_go_with_it_is_refused(void **state) {
-    (void)state;
-    nt_run_options options = quiet_options(NULL);
-    options.accum = (nt_maybe_int){true, 2};
-    refuse(Pair_experiment(), options,
-           "accum is 2 (from the option accum), and training is manual (the train_step hook), which makes a step of "
-           "each batch");
-    options.evaluate_only = true; /* which has no steps */
-    nt_run_free(make_of(Pair_experiment(), NULL, options));
-    options = quiet_options(NULL);
-    nt_experiment *changed = variant(NULL);
-    changed->hooks.train_metrics = train_metrics;
-    refuse(changed, options, "has both .train_step and .train_metrics: train_step reports values of a step itself");
-    changed->hooks.manual_training = yes; /* they are for the other way */
-    nt_run *run = make_of(changed, NULL, options);
-    assert_ok(nt_train(run));
-    nt_run_free(run);
-    changed = variant(NULL);
-    changed->hooks.train_step = NULL;
-    changed->hooks.manual_training = yes;
-    refuse(changed, options, "has a manual_training hook and no train_step");
-    changed = variant(NULL);
-    changed->hooks.weight_decay = no_number;
-    refuse(changed, options, "the weight_decay hook gave nan for group 'gen'");
-    nt_named_schedule schedules[] = {{"opt.critic.learning_rate", nt_schedule_constant(1)}, {0}};
-    options.schedules = schedules;
-    refuse(Pair_experiment(), options, "there is no parameter group 'critic'; groups: gen, disc");
-    changed = variant(NULL);
-    changed->hooks.optimizer = adam;
-    schedules[0].name = "opt.gen.beta1";
-    refuse(changed, options, "beta1 of rule Adam is a constant of the program and cannot be scheduled");
-}
-
-/* What no loss depends on is told, unless it is frozen. */
-static nt_tensor ignores_the_bias(const void *view, nt_model *m, nt_batch *batch, nt_optimizers *optimizers,
-                                  nt_device_metrics *metrics) {
-    nt_parameter(m, "gen_extra", nt_dims(2));
-    nt_tensor made = generate(view, m, batch), value = loss(view, made, batch);
-    (void)metrics;
-    nt_step(optimizers, nt_parameter_grads(m, value, ""));
-    return value;
-}
-
-static char noticed[512];
-static void keep_notice(const char *text, void *context) {
-    (void)context;
-    snprintf(noticed, sizeof noticed, "%s", text);
-}
-
-static void what_no_loss_reaches_is_told(void **state) {
-    (void)state;
-    nt_experiment *changed = variant(ignores_the_bias);
-    changed->hooks.param_group = NULL;
-    nt_run_options options = quiet_options(NULL);
-    options.quiet = false;
-    nt_notice_function before = nt_set_notice(keep_notice, NULL);
-    nt_run_free(make_of(changed, NULL, options));
-    nt_set_notice(before, NULL);
-    assert_string_equal(noticed, "Pair: no loss of train_step depends on parameter 'gen_extra'; its gradient is zero");
-}
-
 /* ---- memory ----------------------------------------------------------------------------------------------------- */
 
 static void every_allocation_can_fail(void **state) {
@@ -920,11 +551,6 @@ int main(void) {
         cmocka_unit_test(a_weighted_loss_is_a_quotient),
         cmocka_unit_test(a_step_draws_numbers_of_its_own),
         cmocka_unit_test(a_step_keeps_layer_state),
-        cmocka_unit_test(the_flag_declines),
-        cmocka_unit_test(changes_are_told),
-        cmocka_unit_test(mistakes_in_the_hook_are_named),
-        cmocka_unit_test(what_does_not_go_with_it_is_refused),
-        cmocka_unit_test(what_no_loss_reaches_is_told),
         cmocka_unit_test(every_allocation_can_fail),
     };
     return cmocka_run_group_tests(tests, scratch_make, tear_down);
