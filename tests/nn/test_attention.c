@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "layer_cases.h"
+#include "layer_trace.h"
 #include "nitro/attention.h"
 
 static bool flag(const golden_case *c, const char *name) {
@@ -65,15 +66,11 @@ static void attention_f64(void **state) {
 
 static void the_layer_declares_four_dense_ones(void **state) {
     (void)state;
-    nt__graph *graph = nt__trace_begin();
-    nt_model *model = nt__model_new((nt__model_roles){1, 2, 3});
-    assert_non_null(model);
-    nt__model_begin(model, true, NULL);
-    nt_tensor x = traced_input(0, (nt__type){NT_F32, nt_dims(2, 5, 12)});
+    layer_trace t = layer_trace_begin(nt_dims(2, 5, 12));
     nt_tensor context = traced_input(1, (nt__type){NT_F32, nt_dims(2, 7, 8)});
-    nt_tensor y = nt_multi_head_attention(model, "a", x, 4, .groups = 2, .head_size = 6, .context = context,
+    nt_tensor y = nt_multi_head_attention(t.model, "a", t.x, 4, .groups = 2, .head_size = 6, .context = context,
                                           .rotary = true, .no_bias = true);
-    assert_ok(nt__trace_status(graph));
+    assert_ok(nt__trace_status(t.graph));
     assert_true(nt_shape_equal(nt_shape_of(y), nt_dims(2, 5, 12)));
     static const struct {
         const char *path;
@@ -83,39 +80,32 @@ static void the_layer_declares_four_dense_ones(void **state) {
                   {"a.value.weight", {2, {8, 12}}},
                   {"a.output.weight", {2, {24, 12}}}};
     size_t count;
-    const nt__leaf *leaves = nt__model_leaves(model, &count);
+    const nt__leaf *leaves = nt__model_leaves(t.model, &count);
     assert_int_equal(count, 4);
     for (size_t i = 0; i < count; i++) {
         assert_string_equal(leaves[i].path, wanted[i].path);
         assert_true(nt_shape_equal(leaves[i].type.shape, wanted[i].shape));
     }
-    nt__trace_end(graph);
-    nt__model_free(model);
+    layer_trace_end(&t);
 }
 
 /* ---- what is refused -------------------------------------------------------------------------------------------- */
 
-static void other_depth(nt_model *m) {
-    (void)m;
-    nt_tensor q = traced_input(0, (nt__type){NT_F32, nt_dims(2, 4, 5, 3)});
-    nt_attention(q, traced_input(1, (nt__type){NT_F32, nt_dims(2, 4, 5, 2)}), q);
+static void other_depth(const layer_trace *t) {
+    nt_attention(t->x, traced_input(1, (nt__type){NT_F32, nt_dims(2, 4, 5, 2)}), t->x);
 }
 
-static void odd_depth(nt_model *m) {
-    (void)m;
-    nt_rotary(traced_input(0, (nt__type){NT_F32, nt_dims(2, 4, 5, 3)}));
+static void odd_depth(const layer_trace *t) {
+    nt_rotary(t->x);
 }
 
-static void heads_that_do_not_divide(nt_model *m) {
-    nt_multi_head_attention(m, "a", traced_input(0, (nt__type){NT_F32, nt_dims(2, 5, 12)}), 5);
+static void heads_that_do_not_divide(const layer_trace *t) {
+    nt_multi_head_attention(t->model, "a", traced_input(1, (nt__type){NT_F32, nt_dims(2, 5, 12)}), 5);
 }
 
 static void wrong_shapes_are_refused(void **state) {
     (void)state;
-    static const struct {
-        void (*call)(nt_model *m);
-        const char *message;
-    } cases[] = {
+    static const layer_refusal cases[] = {
         {other_depth, "attention: needs queries [batch, heads, queries, depth], keys [batch, groups, keys, depth] and "
                       "values [batch, groups, keys, width] of one floating type, where groups divides heads; got "
                       "f32[2,4,5,3], f32[2,4,5,2] and f32[2,4,5,3]"},
@@ -124,19 +114,7 @@ static void wrong_shapes_are_refused(void **state) {
          "multi_head_attention: 'a' needs x (and a context) [batch, length, features], a number of heads that divides "
          "the features or a .head_size, and .groups that divide the heads; got f32[2,5,12], 5 heads and 5 groups"},
     };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        nt__graph *graph = nt__trace_begin();
-        nt_model *model = nt__model_new((nt__model_roles){1, 2, 3});
-        assert_non_null(model);
-        nt__model_begin(model, true, NULL);
-        cases[i].call(model);
-        assert_int_equal(nt__trace_status(graph), NT_INVALID);
-        const char *message = nt_error_message(), *place = strstr(message, ": ");
-        assert_non_null(place);
-        assert_string_equal(place + 2, cases[i].message);
-        nt__trace_end(graph);
-        nt__model_free(model);
-    }
+    layers_refuse(nt_dims(2, 4, 5, 3), cases, sizeof cases / sizeof *cases);
 }
 
 int main(void) {

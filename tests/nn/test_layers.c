@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "layer_cases.h"
+#include "layer_trace.h"
 #include "nitro/activations.h"
 
 /* ---- activations ------------------------------------------------------------------------------------------------ */
@@ -207,24 +208,8 @@ static void convolutions_f32(void **state) {
 
 /* ---- what layers declare ---------------------------------------------------------------------------------------- */
 
-typedef struct fixture {
-    nt__graph *graph;
-    nt_model *model;
-    nt_tensor x; /* f32[8,6,6,4] */
-} fixture;
-
-static fixture begin(void) {
-    fixture f = {nt__trace_begin(), nt__model_new((nt__model_roles){1, 2, 3}), {0}};
-    assert_non_null(f.graph);
-    assert_non_null(f.model);
-    nt__model_begin(f.model, true, NULL);
-    f.x = traced_input(0, (nt__type){NT_F32, nt_dims(8, 6, 6, 4)});
-    return f;
-}
-
-static void end(fixture *f) {
-    nt__trace_end(f->graph);
-    nt__model_free(f->model);
+static layer_trace begin(void) {
+    return layer_trace_begin(nt_dims(8, 6, 6, 4));
 }
 
 /* "conv.weight f32[3,3,4,8], conv.bias f32[8]" */
@@ -236,19 +221,19 @@ static void assert_declared(const nt__leaf *leaves, size_t count, const char *wa
     assert_string_equal(text, wanted);
 }
 
-static void assert_ends(fixture *f, const char *parameters, const char *states) {
+static void assert_ends(layer_trace *f, const char *parameters, const char *states) {
     size_t count;
     assert_ok(nt__trace_status(f->graph));
     const nt__leaf *leaves = nt__model_leaves(f->model, &count);
     assert_declared(leaves, count, parameters);
     leaves = nt__model_states(f->model, &count);
     assert_declared(leaves, count, states);
-    end(f);
+    layer_trace_end(f);
 }
 
 static void layers_declare_what_they_say(void **state) {
     (void)state;
-    fixture f = begin();
+    layer_trace f = begin();
     nt_tensor y = nt_conv_layer(f.model, "conv", f.x, 8, nt_dims(3, 3), .stride = {2}, .same = true, .groups = 2);
     assert_true(nt_shape_equal(nt_shape_of(y), nt_dims(8, 3, 3, 8)));
     y = nt_conv_transposed_layer(f.model, "up", y, 2, nt_dims(2, 2), .stride = {2});
@@ -269,7 +254,7 @@ static void layers_declare_what_they_say(void **state) {
 /* Short types have statistics of f32. */
 static void norms_of_short_types_compute_in_f32(void **state) {
     (void)state;
-    fixture f = begin();
+    layer_trace f = begin();
     nt_tensor x = traced_input(1, (nt__type){NT_BF16, nt_dims(8, 4)});
     assert_int_equal(nt_dtype_of(nt_batch_norm(f.model, "batch", x)), NT_BF16);
     assert_int_equal(nt_dtype_of(nt_layer_norm(f.model, "layer", x)), NT_BF16);
@@ -279,7 +264,7 @@ static void norms_of_short_types_compute_in_f32(void **state) {
 
 static void integers_of_an_embedding_are_claimed_to_be_rows(void **state) {
     (void)state;
-    fixture f = begin();
+    layer_trace f = begin();
     nt_tensor tokens = traced_input(5, (nt__type){NT_U16, nt_dims(8, 3)});
     nt_tensor y = nt_embedding(f.model, "e", nt_convert(tokens, NT_I32), 100, 16);
     assert_true(nt_shape_equal(nt_shape_of(y), nt_dims(8, 3, 16)));
@@ -292,50 +277,47 @@ static void integers_of_an_embedding_are_claimed_to_be_rows(void **state) {
 
 /* ---- what layers refuse ----------------------------------------------------------------------------------------- */
 
-static void refused_conv_kernel(const fixture *f) {
+static void refused_conv_kernel(const layer_trace *f) {
     nt_conv_layer(f->model, "c", f->x, 8, nt_dims(3));
 }
 
-static void refused_conv_groups(const fixture *f) {
+static void refused_conv_groups(const layer_trace *f) {
     nt_conv_layer(f->model, "c", f->x, 8, nt_dims(3, 3), .groups = 3);
 }
 
-static void refused_transposed(const fixture *f) {
+static void refused_transposed(const layer_trace *f) {
     nt_conv_transposed_layer(f->model, "c", f->x, 0, nt_dims(3, 3));
 }
 
-static void refused_embedding(const fixture *f) {
+static void refused_embedding(const layer_trace *f) {
     nt_embedding(f->model, "e", f->x, 10, 4);
 }
 
-static void refused_norm_type(const fixture *f) {
+static void refused_norm_type(const layer_trace *f) {
     nt_layer_norm(f->model, "n", nt_convert(f->x, NT_I32));
 }
 
-static void refused_norm_axes(const fixture *f) {
+static void refused_norm_axes(const layer_trace *f) {
     nt_rms_norm(f->model, "n", f->x, .axes = 5);
 }
 
-static void refused_groups(const fixture *f) {
+static void refused_groups(const layer_trace *f) {
     nt_group_norm(f->model, "n", f->x, 3);
 }
 
-static void refused_rate(const fixture *f) {
+static void refused_rate(const layer_trace *f) {
     nt_batch_norm(f->model, "n", f->x, .rate = 1.5);
 }
 
-static void refused_single(const fixture *f) {
+static void refused_single(const layer_trace *f) {
     nt_batch_norm(f->model, "n", nt_reshape(f->x, 1, -1));
 }
 
-static void refused_glu(const fixture *f) {
+static void refused_glu(const layer_trace *f) {
     nt_glu(nt_reshape(f->x, -1, 9), -1);
 }
 
-static const struct {
-    void (*call)(const fixture *f);
-    const char *message;
-} refusals[] = {
+static const layer_refusal refusals[] = {
     {refused_conv_kernel, "conv_layer: 'c' with a kernel of [3] needs a floating tensor [samples, positions..., "
                           "channels] with an axis of positions for each of the kernel's 1 to 3, got f32[8,6,6,4]"},
     {refused_conv_groups, "conv_layer: 'c' has 8 channels of 4 in 3 groups, which has to divide both"},
@@ -353,15 +335,7 @@ static const struct {
 
 static void wrong_layers_are_refused(void **state) {
     (void)state;
-    for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++) {
-        fixture f = begin();
-        refusals[i].call(&f);
-        assert_int_equal(nt__trace_status(f.graph), NT_INVALID);
-        const char *message = nt_error_message(), *place = strstr(message, ": ");
-        assert_non_null(place);
-        assert_string_equal(place + 2, refusals[i].message);
-        end(&f);
-    }
+    layers_refuse(nt_dims(8, 6, 6, 4), refusals, sizeof refusals / sizeof *refusals);
 }
 
 int main(void) {

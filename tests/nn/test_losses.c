@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "../graph/golden.h"
-#include "nn/nn.h"
+#include "layer_trace.h"
 
 /* ---- golden cases ----------------------------------------------------------------------------------------------- */
 
@@ -237,45 +237,49 @@ static void wrong_logits_and_labels_are_refused(void **state) {
     }
 }
 
-typedef struct losses_inputs {
-    nt_tensor logits, narrow, targets, labels; /* f32[4,10], f32[4,1], f64[4,10], i32[4] */
-} losses_inputs;
-
-static void soft_of_another_type(const losses_inputs *in) {
-    nt_cross_entropy(in->logits, in->targets);
+/* Beside x, which are the logits. */
+static nt_tensor narrow(void) {
+    return traced_input(1, (nt__type){NT_F32, nt_dims(4, 1)});
 }
 
-static void soft_that_ignores(const losses_inputs *in) {
-    nt_cross_entropy(in->logits, in->logits, .ignores = true, .ignored = -1);
+static nt_tensor labels(void) {
+    return traced_input(3, (nt__type){NT_I32, nt_dims(4)});
 }
 
-static void other_weights(const losses_inputs *in) {
-    nt_cross_entropy(in->logits, in->labels, .class_weights = in->narrow);
+static void soft_of_another_type(const layer_trace *t) {
+    nt_cross_entropy(t->x, traced_input(2, (nt__type){NT_F64, nt_dims(4, 10)}));
 }
 
-static void mse_that_broadcasts(const losses_inputs *in) {
-    nt_mse(in->logits, in->narrow);
+static void soft_that_ignores(const layer_trace *t) {
+    nt_cross_entropy(t->x, t->x, .ignores = true, .ignored = -1);
 }
 
-static void binary_of_integers(const losses_inputs *in) {
-    nt_binary_cross_entropy(in->labels, in->labels);
+static void other_weights(const layer_trace *t) {
+    nt_cross_entropy(t->x, labels(), .class_weights = narrow());
 }
 
-static void hinge_of_labels(const losses_inputs *in) {
-    nt_hinge_classes(in->logits, in->logits);
+static void mse_that_broadcasts(const layer_trace *t) {
+    nt_mse(t->x, narrow());
 }
 
-static void pairs_of_numbers(const losses_inputs *in) {
-    nt_tensor x = nt_reshape(in->logits, 2, 2, 10);
+static void binary_of_integers(const layer_trace *t) {
+    (void)t;
+    nt_tensor x = labels();
+    nt_binary_cross_entropy(x, x);
+}
+
+static void hinge_of_labels(const layer_trace *t) {
+    nt_hinge_classes(t->x, t->x);
+}
+
+static void pairs_of_numbers(const layer_trace *t) {
+    nt_tensor x = nt_reshape(t->x, 2, 2, 10);
     nt_info_nce(x, x, 1);
 }
 
 static void wrong_operands_are_refused(void **state) {
     (void)state;
-    static const struct {
-        void (*call)(const losses_inputs *in);
-        const char *message;
-    } cases[] = {
+    static const layer_refusal cases[] = {
         {soft_of_another_type, "cross_entropy: labels are integers [...], and floating targets are like the logits, "
                                "with none ignored; got f32[4,10] and f64[4,10]"},
         {soft_that_ignores, "cross_entropy: labels are integers [...], and floating targets are like the logits, with "
@@ -288,19 +292,7 @@ static void wrong_operands_are_refused(void **state) {
                           "and f32[4,10]"},
         {pairs_of_numbers, "info_nce: needs two tensors [pairs, depth], got f32[2,2,10] twice"},
     };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        nt__graph *graph = nt__trace_begin();
-        assert_non_null(graph);
-        const losses_inputs inputs = {
-            traced_input(0, (nt__type){NT_F32, nt_dims(4, 10)}), traced_input(1, (nt__type){NT_F32, nt_dims(4, 1)}),
-            traced_input(2, (nt__type){NT_F64, nt_dims(4, 10)}), traced_input(3, (nt__type){NT_I32, nt_dims(4)})};
-        cases[i].call(&inputs);
-        assert_int_equal(nt__trace_status(graph), NT_INVALID);
-        const char *message = nt_error_message(), *place = strstr(message, ": ");
-        assert_non_null(place);
-        assert_string_equal(place + 2, cases[i].message);
-        nt__trace_end(graph);
-    }
+    layers_refuse(nt_dims(4, 10), cases, sizeof cases / sizeof *cases);
 }
 
 /* The ignored label may be any integer; the host checks that labels are classes or between it and these. */

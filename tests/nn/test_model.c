@@ -10,8 +10,8 @@
 #include <string.h>
 
 #include "graph/node.h"
+#include "layer_trace.h"
 #include "nitro/control.h"
-#include "nn/nn.h"
 
 enum { MODEL_ROLE = 4, BATCH_ROLE = 5, STATE_ROLE = 7, SEED_ROLE = 8 };
 static const nt__model_roles roles = {MODEL_ROLE, STATE_ROLE, SEED_ROLE};
@@ -422,32 +422,14 @@ static void a_field_without_a_name_takes_the_first_that_is_read(void **state) {
 
 /* ---- memory ----------------------------------------------------------------------------------------------------- */
 
-static nt_status declare(size_t failing) {
-    nt__memory_fail_at(failing);
-    nt__graph *graph = nt__trace_begin();
-    nt_model *model = nt__model_new(roles);
-    nt_status status = graph && model ? NT_OK : NT_OUT_OF_MEMORY;
-    if (status == NT_OK) {
-        nt__model_begin(model, true, NULL);
-        nt_tensor x = vector_input(NT_F32, nt_dims(2, 3));
-        for (int i = 0; i < 9; i++) NT_SCOPE(model, "block%d", i) x = nt_dense(model, "d", x, 4);
-        status = nt__trace_status(graph);
-    }
-    nt__memory_fail_at(0);
-    if (graph) nt__trace_end(graph);
-    nt__model_free(model);
-    return status;
+static void declare(nt_model *m) {
+    nt_tensor x = vector_input(NT_F32, nt_dims(2, 3));
+    for (int i = 0; i < 9; i++) NT_SCOPE(m, "block%d", i) x = nt_dense(m, "d", x, 4);
 }
 
 static void a_failed_allocation_leaves_nothing(void **state) {
     (void)state;
-    size_t n = 1, before = nt__memory().live;
-    for (; declare(n) != NT_OK; n++) {
-        assert_non_null(strstr(nt_error_message(), "memory"));
-        assert_int_equal(nt__memory().live, before);
-    }
-    assert_true(n > 5);
-    assert_int_equal(nt__memory().live, before);
+    assert_true(layer_trace_fail_each(roles, declare) > 5);
 }
 
 /* ---- bodies of control flow ------------------------------------------------------------------------------------- */

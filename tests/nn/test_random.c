@@ -12,8 +12,8 @@
 #include <string.h>
 
 #include "../graph/traced.h"
+#include "layer_trace.h"
 #include "nitro/control.h"
-#include "nn/nn.h"
 
 /* Inputs by their index, whatever their role. */
 enum { SEED, COUNTER = 0, X = 1, RATE, INPUTS };
@@ -331,32 +331,14 @@ static void other_types_are_refused(void **state) {
 
 /* ---- memory ----------------------------------------------------------------------------------------------------- */
 
-static nt_status draw_all(size_t failing) {
-    nt__memory_fail_at(failing);
-    nt__graph *graph = nt__trace_begin();
-    nt_model *model = nt__model_new(roles);
-    nt_status status = graph && model ? NT_OK : NT_OUT_OF_MEMORY;
-    if (status == NT_OK) {
-        nt__model_begin(model, true, NULL);
-        nt_tensor x = nt__input(INPUT_ROLE, X, "x", (nt__type){NT_F32, nt_dims(4)});
-        for (int i = 0; i < 2; i++) NT_SCOPE(model, "block%d", i) x = nt_dropout(model, "drop", x, 0.5);
-        status = nt__trace_status(graph);
-    }
-    nt__memory_fail_at(0);
-    if (graph) nt__trace_end(graph);
-    nt__model_free(model);
-    return status;
+static void draw_all(nt_model *m) {
+    nt_tensor x = nt__input(INPUT_ROLE, X, "x", (nt__type){NT_F32, nt_dims(4)});
+    for (int i = 0; i < 2; i++) NT_SCOPE(m, "block%d", i) x = nt_dropout(m, "drop", x, 0.5);
 }
 
 static void a_failed_allocation_leaves_nothing(void **state) {
     (void)state;
-    size_t n = 1, before = nt__memory().live;
-    for (; draw_all(n) != NT_OK; n++) {
-        assert_non_null(strstr(nt_error_message(), "memory"));
-        assert_int_equal(nt__memory().live, before);
-    }
-    assert_int_equal(nt__memory().live, before);
-    assert_true(n > 20);
+    assert_true(layer_trace_fail_each(roles, draw_all) > 20);
 }
 
 int main(void) {

@@ -8,8 +8,8 @@
 #include <cmocka.h>
 
 #include "../graph/golden.h"
+#include "layer_trace.h"
 #include "nitro/recurrent.h"
-#include "nn/nn.h"
 
 /* ---- golden numbers --------------------------------------------------------------------------------------------- */
 
@@ -143,29 +143,13 @@ static void golden_f64(void **state) {
 
 /* ---- what they declare and refuse ------------------------------------------------------------------------------- */
 
-typedef struct fixture {
-    nt__graph *graph;
-    nt_model *model;
-    nt_tensor x; /* f32[2,5,3] */
-} fixture;
-
-static fixture begin(void) {
-    fixture f = {nt__trace_begin(), nt__model_new((nt__model_roles){1, 2, 3}), {0}};
-    assert_non_null(f.graph);
-    assert_non_null(f.model);
-    nt__model_begin(f.model, true, NULL);
-    f.x = traced_input(0, (nt__type){NT_F32, nt_dims(2, 5, 3)});
-    return f;
-}
-
-static void end(fixture *f) {
-    nt__trace_end(f->graph);
-    nt__model_free(f->model);
+static layer_trace begin(void) {
+    return layer_trace_begin(nt_dims(2, 5, 3));
 }
 
 static void layers_declare_what_they_say(void **state) {
     (void)state;
-    fixture f = begin();
+    layer_trace f = begin();
     nt_tensor y = nt_lstm(f.model, "lstm", f.x, 4);
     assert_true(nt_shape_equal(nt_shape_of(y), nt_dims(2, 5, 4)));
     y = nt_gru(f.model, "gru", y, 6);
@@ -196,33 +180,30 @@ static void layers_declare_what_they_say(void **state) {
     }
     assert_int_equal(leaves[0].init.kind, NT_INIT_UNIFORM);
     assert_int_equal(leaves[2].init.kind, NT_INIT_ORTHOGONAL);
-    end(&f);
+    layer_trace_end(&f);
 }
 
-static void refused_rank(const fixture *f) {
+static void refused_rank(const layer_trace *f) {
     nt_lstm(f->model, "l", nt_reshape(f->x, 2, -1), 4);
 }
 
-static void refused_units(const fixture *f) {
+static void refused_units(const layer_trace *f) {
     nt_gru(f->model, "g", f->x, 0);
 }
 
-static void refused_type(const fixture *f) {
+static void refused_type(const layer_trace *f) {
     nt_rnn(f->model, "r", nt_convert(f->x, NT_I32), 4);
 }
 
-static void refused_state(const fixture *f) {
+static void refused_state(const layer_trace *f) {
     nt_lstm(f->model, "l", f->x, 4, .initial.hidden = nt_full(NT_F32, nt_dims(2, 3), 0));
 }
 
-static void refused_cell(const fixture *f) {
+static void refused_cell(const layer_trace *f) {
     nt_gru(f->model, "g", f->x, 4, .initial.cell = nt_full(NT_F32, nt_dims(2, 4), 0));
 }
 
-static const struct {
-    void (*call)(const fixture *f);
-    const char *message;
-} refusals[] = {
+static const layer_refusal refusals[] = {
     {refused_rank, "lstm: 'l' needs a floating tensor [batch, time, features] and at least 1 unit, got f32[2,15] and "
                    "4"},
     {refused_units, "gru: 'g' needs a floating tensor [batch, time, features] and at least 1 unit, got f32[2,5,3] and "
@@ -235,15 +216,7 @@ static const struct {
 
 static void wrong_layers_are_refused(void **state) {
     (void)state;
-    for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++) {
-        fixture f = begin();
-        refusals[i].call(&f);
-        assert_int_equal(nt__trace_status(f.graph), NT_INVALID);
-        const char *message = nt_error_message(), *place = strstr(message, ": ");
-        assert_non_null(place);
-        assert_string_equal(place + 2, refusals[i].message);
-        end(&f);
-    }
+    layers_refuse(nt_dims(2, 5, 3), refusals, sizeof refusals / sizeof *refusals);
 }
 
 int main(void) {

@@ -52,6 +52,14 @@ static void assert_error(const fixture *f, int line, const char *function, const
     assert_string_equal(nt_error_message(), wanted);
 }
 
+/* An error at `line` whose message shows where the `first` use was, after "at" between the two parts. */
+static void assert_both(const fixture *f, int first, int line, const char *function, const char *before,
+                        const char *after) {
+    char wanted[512];
+    snprintf(wanted, sizeof wanted, "%s at %s:%d%s", before, __FILE__, first, after);
+    assert_error(f, line, function, wanted);
+}
+
 static void the_first_trace_keeps_what_was_declared(void **state) {
     fixture *f = *state;
     nt_tensor seen, mean = {0};
@@ -100,45 +108,34 @@ static void what_is_set_follows_in_training_only(void **state) {
 
 static void a_path_used_twice_shows_both_places(void **state) {
     fixture *f = *state;
-    char wanted[512];
     nt_state(f->model, "mean", nt_dims(2));
     nt_state(f->model, "mean", nt_dims(2));
-    snprintf(wanted, sizeof wanted,
-             "state: 'mean' was declared at %s:%d already; give one of the two another name or scope, or "
-             "share the state with NT_REUSE",
-             __FILE__, __LINE__ - 5);
-    assert_error(f, __LINE__ - 5, __func__, wanted);
+    assert_both(f, __LINE__ - 2, __LINE__ - 1, __func__, "state: 'mean' was declared",
+                " already; give one of the two another name or scope, or share the state with NT_REUSE");
 }
 
 static void a_parameter_has_another_path(void **state) {
     fixture *f = *state;
-    char wanted[512];
     nt_parameter(f->model, "w", nt_dims(2));
     nt_state(f->model, "w", nt_dims(2));
-    snprintf(wanted, sizeof wanted, "state: 'w' is a parameter at %s:%d; give one of the two another name or scope",
-             __FILE__, __LINE__ - 3);
-    assert_error(f, __LINE__ - 3, __func__, wanted);
+    assert_both(f, __LINE__ - 2, __LINE__ - 1, __func__, "state: 'w' is a parameter",
+                "; give one of the two another name or scope");
 }
 
 static void a_state_has_another_path(void **state) {
     fixture *f = *state;
-    char wanted[512];
     nt_state(f->model, "w", nt_dims(2));
     nt_parameter(f->model, "w", nt_dims(2));
-    snprintf(wanted, sizeof wanted, "parameter: 'w' is a state at %s:%d; give one of the two another name or scope",
-             __FILE__, __LINE__ - 3);
-    assert_error(f, __LINE__ - 3, __func__, wanted);
+    assert_both(f, __LINE__ - 2, __LINE__ - 1, __func__, "parameter: 'w' is a state",
+                "; give one of the two another name or scope");
 }
 
 static void another_type_shows_both_places(void **state) {
     fixture *f = *state;
-    char wanted[512];
-    int first = __LINE__ + 1;
     nt_state(f->model, "mean", nt_dims(2));
     trace_again(f, true);
     nt_state(f->model, "mean", nt_dims(3));
-    snprintf(wanted, sizeof wanted, "state: 'mean' is f32[3] here and f32[2] at %s:%d", __FILE__, first);
-    assert_error(f, __LINE__ - 2, __func__, wanted);
+    assert_both(f, __LINE__ - 3, __LINE__ - 1, __func__, "state: 'mean' is f32[3] here and f32[2]", "");
 }
 
 static void a_new_state_in_a_later_trace_is_an_error(void **state) {
@@ -184,12 +181,10 @@ static void a_state_keeps_its_type(void **state) {
 
 static void a_state_is_set_once(void **state) {
     fixture *f = *state;
-    char wanted[512];
     nt_tensor mean = nt_state(f->model, "mean", nt_dims(2));
     nt_state_set(f->model, "mean", mean);
     nt_state_set(f->model, "mean", mean);
-    snprintf(wanted, sizeof wanted, "state_set: 'mean' was set at %s:%d already", __FILE__, __LINE__ - 2);
-    assert_error(f, __LINE__ - 2, __func__, wanted);
+    assert_both(f, __LINE__ - 2, __LINE__ - 1, __func__, "state_set: 'mean' was set", " already");
 }
 
 /* ---- bodies of control flow ------------------------------------------------------------------------------------- */
