@@ -89,15 +89,32 @@ nt_rule nt_adamw_with(nt_adamw_options options);
 #define nt_adamax(...) nt_adamax_with((nt_adam_options){__VA_ARGS__})
 nt_rule nt_adamax_with(nt_adam_options options);
 
-/* Adam with a look ahead in its mean: beta1 m / (1 - beta1^(t+1)) + (1 - beta1) g / (1 - beta1^t). Dozat 2016, without
- * the decay of the momentum. */
-#define nt_nadam(...) nt_nadam_with((nt_adam_options){__VA_ARGS__})
-nt_rule nt_nadam_with(nt_adam_options options);
+typedef struct nt_nadam_options {
+    const struct nt_options_are_given_by_name *by_name;
+    double beta1;          /* 0.9 */
+    double beta2;          /* 0.999 */
+    double epsilon;        /* 1e-8 */
+    double momentum_decay; /* 0; 0 or more. Constants */
+} nt_nadam_options;
 
-/* Adam that divides by the largest v so far; the maximum is taken before the correction by 1 - beta2^t. Reddi et al.
- * 2018. */
-#define nt_amsgrad(...) nt_amsgrad_with((nt_adam_options){__VA_ARGS__})
-nt_rule nt_amsgrad_with(nt_adam_options options);
+/* Adam with a look ahead in its mean: beta1 m / (1 - beta1^(t+1)) + (1 - beta1) g / (1 - beta1^t). With momentum_decay
+ * the look ahead has a beta1 of its own at each step, b(t) = beta1 (1 - 0.96^(t momentum_decay) / 2): b(t+1) m / (1 -
+ * b(1) b(2) ... b(t+1)) + (1 - b(t)) g / (1 - b(1) b(2) ... b(t)). Dozat 2016. */
+#define nt_nadam(...) nt_nadam_with((nt_nadam_options){__VA_ARGS__})
+nt_rule nt_nadam_with(nt_nadam_options options);
+
+typedef struct nt_amsgrad_options {
+    const struct nt_options_are_given_by_name *by_name;
+    double beta1;   /* 0.9 */
+    double beta2;   /* 0.999 */
+    double epsilon; /* 1e-8. Constants */
+    bool corrected; /* the maximum is taken of v / (1 - beta2^t) */
+} nt_amsgrad_options;
+
+/* Adam that divides by the largest v so far; the maximum is taken before the correction by 1 - beta2^t, as in Reddi et
+ * al. 2018, or after it. */
+#define nt_amsgrad(...) nt_amsgrad_with((nt_amsgrad_options){__VA_ARGS__})
+nt_rule nt_amsgrad_with(nt_amsgrad_options options);
 
 typedef struct nt_lion_options {
     const struct nt_options_are_given_by_name *by_name;

@@ -1,9 +1,9 @@
 /* Adam and its kin: RAdam, AdamW, Adamax, NAdam, AMSGrad, LAMB. Formulas: nitro/optim.h. */
 #include "optim/rules.h"
 
-enum { BETA1, BETA2, EPSILON, WEIGHT_DECAY, UNCOUPLED };
+enum { BETA1, BETA2, EPSILON, WEIGHT_DECAY, UNCOUPLED, MOMENTUM_DECAY = WEIGHT_DECAY, CORRECTED = WEIGHT_DECAY };
 /* Behind the powers each rule has its own. */
-enum { FIRST_MOMENT, SECOND_MOMENT, POWER1, POWER2, STEP, LARGEST = STEP };
+enum { FIRST_MOMENT, SECOND_MOMENT, POWER1, POWER2, STEP, LARGEST = STEP, MOMENTUM_PRODUCT };
 
 #define BETAS_AND_EPSILON                                                                             \
     {.name = "beta1", .range = NT_BETWEEN_0_AND_1}, {.name = "beta2", .range = NT_BETWEEN_0_AND_1}, { \
@@ -89,11 +89,30 @@ static nt_tensor nadam_update(nt_update *u) {
     return nt_mul(adapted(u, nt_add(ahead, now), square), u->eta);
 }
 
+/* beta1 (1 - 0.96^(t momentum_decay) / 2), the momentum of step t. */
+static nt_tensor momentum_at(const nt_update *u, nt_tensor t) {
+    nt_tensor exponent = nt_mul(nt_convert(t, u->dtype), u->numbers[MOMENTUM_DECAY]);
+    return nt_mul(u->numbers[BETA1], nt_sub(1, nt_div(nt_pow(0.96, exponent), 2)));
+}
+
+static nt_tensor nadam_decaying_update(nt_update *u) {
+    nt_tensor mean, square;
+    advance_moments(u, &mean, &square);
+    u->next_state[STEP] = nt_add(u->state[STEP], 1);
+    nt_tensor momentum = momentum_at(u, u->state[STEP]), next = momentum_at(u, u->next_state[STEP]);
+    nt_tensor product = u->next_state[MOMENTUM_PRODUCT] = nt_mul(u->state[MOMENTUM_PRODUCT], momentum);
+    nt_tensor now = nt_div(nt_mul(u->g, nt_sub(1, momentum)), nt_sub(1, product));
+    nt_tensor ahead = nt_div(nt_mul(u->next_state[FIRST_MOMENT], next), nt_sub(1, nt_mul(product, next)));
+    return nt_mul(adapted(u, nt_add(ahead, now), square), u->eta);
+}
+
 static nt_tensor amsgrad_update(nt_update *u) {
     nt_tensor mean, square;
     advance_moments(u, &mean, &square);
-    nt_tensor largest = u->next_state[LARGEST] = nt_max(u->state[LARGEST], u->next_state[SECOND_MOMENT]);
-    return nt_mul(adapted(u, mean, without_bias(u, largest, POWER2)), u->eta);
+    bool corrected = u->constants[CORRECTED] != 0;
+    nt_tensor v = corrected ? square : u->next_state[SECOND_MOMENT];
+    nt_tensor largest = u->next_state[LARGEST] = nt_max(u->state[LARGEST], v);
+    return nt_mul(adapted(u, mean, corrected ? largest : without_bias(u, largest, POWER2)), u->eta);
 }
 
 enum { MAX_MOMENT, MAX_NORM, MAX_POWER };
@@ -137,19 +156,26 @@ static const nt_rule_kind lamb = {
     .uses_rate = true,
     .uses_decayed = true,
     .uses_arrays = true};
-static const nt_rule_kind radam = {
-    .name = "RAdam",
-    .numbers = {BETAS_AND_EPSILON},
-    .states = {MOMENTS_AND_POWERS, {.name = "t", .is_scalar = true, .is_count = true, .value = 1}},
-    .update = radam_update,
-    .uses_rate = true};
+#define COUNT \
+    { .name = "t", .is_scalar = true, .is_count = true, .value = 1 }
+static const nt_rule_kind radam = {.name = "RAdam",
+                                   .numbers = {BETAS_AND_EPSILON},
+                                   .states = {MOMENTS_AND_POWERS, COUNT},
+                                   .update = radam_update,
+                                   .uses_rate = true};
 static const nt_rule_kind nadam = {.name = "NAdam",
                                    .numbers = {BETAS_AND_EPSILON},
                                    .states = {MOMENTS_AND_POWERS},
                                    .update = nadam_update,
                                    .uses_rate = true};
+static const nt_rule_kind nadam_decaying = {
+    .name = "NAdam",
+    .numbers = {BETAS_AND_EPSILON, {.name = "momentum_decay", .range = NT_NOT_NEGATIVE}},
+    .states = {MOMENTS_AND_POWERS, COUNT, {.name = "mu_product", .is_scalar = true, .value = 1}},
+    .update = nadam_decaying_update,
+    .uses_rate = true};
 static const nt_rule_kind amsgrad = {.name = "AMSGrad",
-                                     .numbers = {BETAS_AND_EPSILON},
+                                     .numbers = {BETAS_AND_EPSILON, {.name = "corrected", .range = NT_YES_OR_NO}},
                                      .states = {MOMENTS_AND_POWERS, {.name = "v_max"}},
                                      .update = amsgrad_update,
                                      .uses_rate = true};
@@ -174,12 +200,15 @@ nt_rule nt_radam_with(nt_adam_options options) {
     return with_options(&radam, options);
 }
 
-nt_rule nt_nadam_with(nt_adam_options options) {
-    return with_options(&nadam, options);
+/* Two kinds, so that no state is kept that the options do not need. */
+nt_rule nt_nadam_with(nt_nadam_options options) {
+    return nt_rule_of(options.momentum_decay != 0 ? &nadam_decaying : &nadam, nt__or(options.beta1, 0.9),
+                      nt__or(options.beta2, 0.999), nt__or(options.epsilon, 1e-8), options.momentum_decay);
 }
 
-nt_rule nt_amsgrad_with(nt_adam_options options) {
-    return with_options(&amsgrad, options);
+nt_rule nt_amsgrad_with(nt_amsgrad_options options) {
+    return nt_rule_of(&amsgrad, nt__or(options.beta1, 0.9), nt__or(options.beta2, 0.999), nt__or(options.epsilon, 1e-8),
+                      options.corrected);
 }
 
 nt_rule nt_adamax_with(nt_adam_options options) {

@@ -152,9 +152,10 @@ static void decay_follows_f10_l44(void **state) {
 static void other_rules_follow_their_formulas(void **state) {
     (void)state;
     run_cases("optim/more_rules.json",
-              (const char *const[]){"rmsprop/default", "rmsprop/momentum", "rmsprop/centered", "adagrad/default",
-                                    "adagrad/initial0.1", "adadelta/default", "adamax/default", "nadam/default",
-                                    "amsgrad/raw_maximum", "lion/default", "lion/decay", NULL});
+              (const char *const[]){"rmsprop/default", "rmsprop/momentum", "rmsprop/centered", "rmsprop/optax_form",
+                                    "adagrad/default", "adagrad/initial0.1", "adadelta/default", "adamax/default",
+                                    "nadam/default", "nadam/momentum_decay", "amsgrad/raw_maximum",
+                                    "amsgrad/corrected_maximum", "lion/default", "lion/decay", NULL});
 }
 
 static void trust_ratios_are_of_each_array(void **state) {

@@ -73,9 +73,13 @@ static inline nt_rule rule_of(const char *name, const json_t *s, double eta) {
     if (strcmp(name, "Nesterov") == 0) return nt_nesterov(.rho = setting(s, "rho"));
     if (strcmp(name, "Adam") == 0) return nt_adam_with(as_adam);
     if (strcmp(name, "RAdam") == 0) return nt_radam_with(as_adam);
-    if (strcmp(name, "NAdam") == 0) return nt_nadam_with(as_adam);
+    if (strncmp(name, "NAdam", 5) == 0)
+        return nt_nadam(.beta1 = as_adam.beta1, .beta2 = as_adam.beta2, .epsilon = as_adam.epsilon,
+                        .momentum_decay = setting(s, "momentum_decay"));
     if (strcmp(name, "Adamax") == 0) return nt_adamax_with(as_adam);
-    if (strcmp(name, "AMSGrad") == 0) return nt_amsgrad_with(as_adam);
+    if (strncmp(name, "AMSGrad", 7) == 0)
+        return nt_amsgrad(.beta1 = as_adam.beta1, .beta2 = as_adam.beta2, .epsilon = as_adam.epsilon,
+                          .corrected = strcmp(name, "AMSGrad_corrected") == 0);
     if (strcmp(name, "AdamW") == 0)
         return nt_adamw(.beta1 = as_adam.beta1, .beta2 = as_adam.beta2, .epsilon = as_adam.epsilon,
                         .weight_decay = decay, .uncoupled = json_is_false(json_object_get(s, "couple")));
