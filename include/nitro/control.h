@@ -40,7 +40,7 @@ typedef struct nt_scan_options {
     nt_tensor inputs[NT_MAX_VALUES]; /* [length, ...]: cut into slices along axis 0; may be none */
     int64_t length;                  /* iterations: needed where there are no inputs */
     nt_direction direction;          /* backward: the last slice comes first */
-    bool unroll;                     /* no loop in the program: a copy of the body for each iteration */
+    bool unroll;                     /* no loop in the program: a copy of the body for each iteration, 1024 at most */
 } nt_scan_options;
 /* Runs the body for each slice of the inputs, the carry going from one to the next:
  *

@@ -90,6 +90,23 @@ static bool take_length(scan *s, int64_t length, size_t input) {
     return true;
 }
 
+enum { LONGEST_UNROLLED = 1024 };
+
+static bool length_is_right(const scan *s) {
+    if (s->length < 0)
+        nt__trace_fail(s->site, "scan", "there are no inputs to cut: .length says how many iterations, at least 1");
+    else if (s->length > INT32_MAX)
+        nt__trace_fail(s->site, "scan", "a length of %lld: it may be %d", (long long)s->length, INT32_MAX);
+    else if (s->options->unroll && s->length > LONGEST_UNROLLED)
+        nt__trace_fail(s->site, "scan",
+                       "a length of %lld: with .unroll, which puts a copy of the body into the program for each "
+                       "iteration, it may be %d; leave .unroll out",
+                       (long long)s->length, LONGEST_UNROLLED);
+    else
+        return true;
+    return false;
+}
+
 static bool find_length(scan *s) {
     s->length = s->options->length > 0 ? s->options->length : -1;
     for (size_t i = 0; i < s->inputs; i++) {
@@ -101,12 +118,7 @@ static bool find_length(scan *s) {
         }
         if (!take_length(s, node->type.shape.dims[0], i)) return false;
     }
-    if (s->length >= 0 && s->length <= INT32_MAX) return true;
-    if (s->length < 0)
-        nt__trace_fail(s->site, "scan", "there are no inputs to cut: .length says how many iterations, at least 1");
-    else
-        nt__trace_fail(s->site, "scan", "a length of %lld: it may be %d", (long long)s->length, INT32_MAX);
-    return false;
+    return length_is_right(s);
 }
 
 static bool is_right(scan *s) {
@@ -188,9 +200,7 @@ static bool run_once(const scan *s, int64_t index, nt_tensor *carry, nt_tensor *
 static nt_tensor stack(const scan *s, const nt_tensor *outputs, size_t index) {
     nt__type type = s->control->regions[0]->results.items[s->carries + index]->type;
     if (s->length > 0) return nt_stack_at(outputs, (int)s->length, 0, s->site);
-    nt_shape none = nt_dims(0);
-    for (int i = 0; i < type.shape.rank && none.rank < NT_MAX_RANK; i++) none.dims[none.rank++] = type.shape.dims[i];
-    return nt__filled("scan", (nt__type){type.dtype, none}, 0, s->site);
+    return nt__stack_type(&type, 0, s->site) ? nt__filled("scan", type, 0, s->site) : nt__failed();
 }
 
 static nt_loop unroll(const scan *s) {

@@ -97,7 +97,7 @@ static nt__node *add_result(nt__control *control, nt__type type) {
     return node && push(&control->results, node) ? node : NULL;
 }
 
-static bool stack_type(const nt__control *control, nt__type *type, nt_site site) {
+bool nt__stack_type(nt__type *type, int64_t length, nt_site site) {
     nt_shape *shape = &type->shape;
     if (shape->rank == NT_MAX_RANK) {
         char text[NT__TYPE_TEXT];
@@ -106,7 +106,7 @@ static bool stack_type(const nt__control *control, nt__type *type, nt_site site)
         return false;
     }
     memmove(shape->dims + 1, shape->dims, (size_t)shape->rank++ * sizeof *shape->dims);
-    shape->dims[0] = control->length;
+    shape->dims[0] = length;
     return nt__type_possible(site, "scan", *type);
 }
 
@@ -131,7 +131,7 @@ static nt__node *keep(nt__node *node) {
     nt__control *control = node->region->control;
     nt__type type = node->type;
     if (node->kept) return node->kept;
-    if (control->op == NT__OP_scan && !stack_type(control, &type, node->site)) return NULL;
+    if (control->op == NT__OP_scan && !nt__stack_type(&type, control->length, node->site)) return NULL;
     for (int i = 0; i < control->region_count; i++) {
         nt__region *region = control->regions[i];
         nt__node *value = region == node->region ? node : zeros_like(region, node);
@@ -336,7 +336,7 @@ static bool add_results(nt__control *control) {
     size_t carries = control->op == NT__OP_scan ? control->carries : values->count;
     for (size_t i = 0; i < values->count; i++) {
         nt__type type = values->items[i]->type;
-        if (i >= carries && !stack_type(control, &type, control->site)) return false;
+        if (i >= carries && !nt__stack_type(&type, control->length, control->site)) return false;
         nt__node *result = add_result(control, type);
         if (!result) return false;
         if (i >= carries) values->items[i]->kept = result;

@@ -73,6 +73,8 @@ nt__node *nt__region_argument(nt__region *region, nt__parameter_kind kind, nt_te
 bool nt__region_return(nt__region *region, nt_tensor x);
 /* Zeros at the end of a region. */
 nt_tensor nt__region_zeros(nt__region *region, nt__type type, nt_site site);
+/* The type of so many of them, stacked by a scan. False after keeping an error. */
+bool nt__stack_type(nt__type *type, int64_t length, nt_site site);
 /* Adds the operation and its results to the trace. False after keeping an error. */
 bool nt__control_end(nt__control *control);
 /* A result of an operation that was ended; a failed tensor when it was not. */

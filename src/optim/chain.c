@@ -108,6 +108,10 @@ static nt_status check_kind(const nt_rule_kind *kind) {
                         kind->name);
     for (int i = 0; i < NT_RULE_MAX_STATES && kind->states[i].name; i++) {
         const nt_rule_state *state = &kind->states[i];
+        for (int k = 0; k < i; k++)
+            if (strcmp(kind->states[k].name, state->name) == 0)
+                return nt__fail(NT_INVALID, "rule %s has two states named '%s': a record of a run tells them by name",
+                                kind->name, state->name);
         bool right = state->start != NT_START_AT_NUMBER ||
                      (state->number >= 0 && state->number < NT_RULE_MAX_NUMBERS && kind->numbers[state->number].name);
         if (!right)
@@ -124,6 +128,10 @@ static nt_status check_link(const nt_rule_link *link) {
     nt_status status = check_kind(link->kind);
     for (int i = 0; status == NT_OK && i < NT_RULE_MAX_NUMBERS && link->kind->numbers[i].name; i++) {
         const nt_rule_number *number = &link->kind->numbers[i];
+        for (int k = 0; k < i; k++)
+            if (strcmp(link->kind->numbers[k].name, number->name) == 0)
+                return nt__fail(NT_INVALID, "rule %s has two numbers named '%s': a schedule tells them by name",
+                                link->kind->name, number->name);
         if (lies_in(number, link->numbers[i])) continue;
         return nt__fail(NT_INVALID, "%s of rule %s is %g; it must be %s", number->name, link->kind->name,
                         nt__plain_nan(link->numbers[i]), ranges[number->range].text);

@@ -93,6 +93,10 @@ static void add_decay(const nt_run *run, const nt__training *training, nt__text 
 
 static void add_rate(const nt_run *run, size_t g, nt__text *out) {
     const nt__rate *rate = &run->rates[g];
+    if (run->training[g].frozen) {
+        nt__text_add(out, "frozen, ");
+        return;
+    }
     if (rate->binding)
         nt__text_add(out, "rate by schedule '%s', ", rate->binding->name);
     else

@@ -278,5 +278,8 @@ nt_status nt__settings_resolve(nt_run *run, const nt_run_options *options) {
     s->gradient_norm = options->gradient_norm;
     s->no_disk_cache = options->no_disk_cache;
     if (status == NT_OK) status = find_batch(run, options->batch);
-    return status == NT_OK ? check(s) : status;
+    if (status == NT_OK) status = check(s);
+    /* One value for no clipping, so that no two say it in the text of a program. */
+    if (s->gradient_clip_norm < 0) s->gradient_clip_norm = 0;
+    return status;
 }

@@ -370,6 +370,11 @@ static nt_loop slope_of_a_slice(nt_loop now, void *context) {
     return (nt_loop){.outputs = {nt_grad(nt_square(now.inputs[0]), captured)}};
 }
 
+static nt_loop eight_axes(nt_loop now, void *context) {
+    (void)context;
+    return (nt_loop){.outputs = {nt_reshape(now.inputs[0], 1, 1, 1, 1, 1, 1, 1, 1)}};
+}
+
 typedef struct mistake {
     void (*make)(nt_tensor x); /* x: f32[3] */
     const char *message;
@@ -389,6 +394,8 @@ MISTAKE(cuts_a_scalar, nt_scan(carry_is_short, NULL, .carry = {x}, .inputs = {nt
 MISTAKE(a_gap, nt_scan(with_a_gap, NULL, .carry = {x}, .length = 2))
 MISTAKE(no_body, nt_scan(NULL, NULL, .carry = {x}, .length = 2))
 MISTAKE(too_long, nt_scan(carry_is_short, NULL, .carry = {x}, .length = INT64_C(1) << 31))
+MISTAKE(too_many_copies, nt_scan(carry_is_short, NULL, .carry = {x}, .length = 1025, .unroll = true))
+MISTAKE(stacks_eight_axes, nt_scan(eight_axes, NULL, .inputs = {nt_range(x, 0, 0, 0)}))
 MISTAKE(escapes, nt_scan(keeps_it, NULL, .carry = {x}, .length = 2); nt_neg(captured))
 MISTAKE(not_a_condition, nt_while(vector_condition, carry_is_short, NULL, x))
 MISTAKE(stacks_unknown, nt_while(scalar_condition, has_outputs, NULL, x))
@@ -414,6 +421,9 @@ static const mistake mistakes[] = {
     {a_gap, "scan: outputs[1] is set and outputs[0] is not"},
     {no_body, "scan: body is NULL"},
     {too_long, "scan: a length of 2147483648: it may be 2147483647"},
+    {too_many_copies, "scan: a length of 1025: with .unroll, which puts a copy of the body into the program for each "
+                      "iteration, it may be 1024; leave .unroll out"},
+    {stacks_eight_axes, "scan: f32[1,1,1,1,1,1,1,1] cannot be stacked: it would have more than 8 axes"},
     {escapes, "in escapes: neg: the tensor was made at "},
     {not_a_condition, "while: the condition must be a bool scalar, got bool[3]"},
     {stacks_unknown, "while: 'has_outputs' returns outputs: only a scan"},
