@@ -60,6 +60,9 @@ typedef struct nt__named_array {
 /* Writes a safetensors file (beside and renamed). `metadata` is a list of count pairs key, value, or NULL. */
 nt_status nt__safetensors_write(const char *path, const nt__named_array *arrays, size_t count,
                                 const char *const (*metadata)[2], size_t metadata_count);
+/* What such a file has in front of the arrays' bytes: the length of the header and the header. */
+nt_status nt__safetensors_header(const nt__named_array *arrays, size_t count, const char *const (*metadata)[2],
+                                 size_t metadata_count, nt__text *out);
 
 /* A safetensors file read whole; arrays point into it. Everything the format forbids is refused with a message that
  * says what and where. */
@@ -72,6 +75,8 @@ typedef struct nt__safetensors {
     nt__arena arena; /* names, metadata and the list of arrays */
 } nt__safetensors;
 nt_status nt__safetensors_read(const char *path, nt__safetensors *out);
+/* The same of a file's bytes, which it takes over, also when the call fails; they came from nt__alloc. */
+nt_status nt__safetensors_take(char *bytes, size_t length, nt__safetensors *out);
 const nt__named_array *nt__safetensors_find(const nt__safetensors *file, const char *name);
 void nt__safetensors_free(nt__safetensors *file);
 

@@ -154,13 +154,19 @@ static nt_status write_pieces(const char *path, const nt__text *header, const nt
     return status;
 }
 
+nt_status nt__safetensors_header(const nt__named_array *arrays, size_t count, const char *const (*metadata)[2],
+                                 size_t metadata_count, nt__text *out) {
+    json_t *header = json_object();
+    nt_status status = header ? fill_header(header, arrays, count, metadata, metadata_count) : no_memory_for_header();
+    if (status == NT_OK) status = print_header(header, out);
+    json_decref(header);
+    return status;
+}
+
 nt_status nt__safetensors_write(const char *path, const nt__named_array *arrays, size_t count,
                                 const char *const (*metadata)[2], size_t metadata_count) {
     nt__text text = {0};
-    json_t *header = json_object();
-    nt_status status = header ? fill_header(header, arrays, count, metadata, metadata_count) : no_memory_for_header();
-    if (status == NT_OK) status = print_header(header, &text);
-    json_decref(header);
+    nt_status status = nt__safetensors_header(arrays, count, metadata, metadata_count, &text);
     if (status != NT_OK)
         nt__fail_in(status, "writing '%s'", path);
     else
@@ -387,15 +393,21 @@ static nt_status read_bytes(size_t length, nt__safetensors *file) {
     return status;
 }
 
+nt_status nt__safetensors_take(char *bytes, size_t length, nt__safetensors *out) {
+    *out = (nt__safetensors){.bytes = bytes};
+    nt_status status = read_bytes(length, out);
+    if (status != NT_OK) nt__safetensors_free(out);
+    return status;
+}
+
 nt_status nt__safetensors_read(const char *path, nt__safetensors *out) {
+    char *bytes;
     size_t length;
     *out = (nt__safetensors){0};
-    nt_status status = nt__read_file(path, &out->bytes, &length);
+    nt_status status = nt__read_file(path, &bytes, &length);
     if (status != NT_OK) return status;
-    status = read_bytes(length, out);
-    if (status == NT_OK) return NT_OK;
-    nt__safetensors_free(out);
-    return nt__fail_in(status, "reading '%s'", path);
+    status = nt__safetensors_take(bytes, length, out);
+    return status == NT_OK ? NT_OK : nt__fail_in(status, "reading '%s'", path);
 }
 
 const nt__named_array *nt__safetensors_find(const nt__safetensors *file, const char *name) {

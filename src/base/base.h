@@ -148,8 +148,29 @@ typedef struct nt__piece {
     size_t length;
 } nt__piece;
 nt_status nt__write_file_pieces(const char *path, const nt__piece *pieces, size_t count);
-/* The same for a folder of nitro's own: the file takes the place of whatever has its name. A folder is moved away, to a
- * name that ends in ".tmp". */
+/* A file under construction, beside the name that it will have; that is free or another file's until it is finished. */
+typedef struct nt__new_file {
+    int file;
+    size_t length; /* written so far */
+    char *path, *folder, *beside;
+} nt__new_file;
+/* `locked`: the caller holds the folder's lock, so that nt__remove_leftovers may remove what a kill leaves. */
+nt_status nt__new_file_open(const char *path, bool locked, nt__new_file *out);
+nt_status nt__new_file_put(nt__new_file *fresh, const void *bytes, size_t length);
+/* Over bytes that were put before. */
+nt_status nt__new_file_put_at(nt__new_file *fresh, size_t offset, const void *bytes, size_t length);
+/* Syncs it, gives it its name and syncs the folder. It is closed, and after a failure removed. */
+nt_status nt__new_file_finish(nt__new_file *fresh);
+/* Closes and removes it. */
+void nt__new_file_drop(nt__new_file *fresh);
+/* No file of that name is no failure. */
+nt_status nt__remove_file(const char *path);
+/* Changes of files since the start: each file made, write, sync, rename and removal, failed ones included. */
+size_t nt__file_changes(void);
+/* Test hook: the n-th change of a file from now (1 = the next) fails with this error, once. 0 turns it off. */
+void nt__files_fail_at(size_t n, int error);
+/* nt__write_file_pieces for a folder of nitro's own: the file takes the place of whatever has its name. A folder is
+ * moved away, to a name that ends in ".tmp". */
 nt_status nt__write_kept(const char *path, const nt__piece *pieces, size_t count);
 /* Writes all of it to an open file, where the system takes it in parts too. False with errno: some is not there. */
 bool nt__write_all(int file, const void *bytes, size_t length);

@@ -119,17 +119,64 @@ nt_status nt__read_kept(const char *path, size_t most, char **data, size_t *leng
     return read_regular(path, O_NOFOLLOW, most, data, length);
 }
 
+/* ---- injected failures ------------------------------------------------------------------------------------------ */
+
+static atomic_size_t file_changes;
+static atomic_size_t changes_until_failure; /* 0: none is injected */
+static atomic_int injected_error;
+
+size_t nt__file_changes(void) {
+    return atomic_load(&file_changes);
+}
+
+void nt__files_fail_at(size_t n, int error) {
+    atomic_store(&injected_error, error);
+    atomic_store(&changes_until_failure, n);
+}
+
+/* Counts a change; true, with errno, when it is the one that has to fail. */
+static bool change_fails(void) {
+    atomic_fetch_add(&file_changes, 1);
+    size_t left = atomic_load(&changes_until_failure);
+    while (left > 0) {
+        if (!atomic_compare_exchange_weak(&changes_until_failure, &left, left - 1)) continue;
+        errno = atomic_load(&injected_error);
+        return left == 1;
+    }
+    return false;
+}
+
+static int create_file(const char *path) {
+    return change_fails() ? -1 : open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+}
+
+static bool sync_file(int file) {
+    return !change_fails() && fsync(file) == 0;
+}
+
+static bool rename_file(const char *from, const char *to) {
+    return !change_fails() && rename(from, to) == 0;
+}
+
+nt_status nt__remove_file(const char *path) {
+    if (!change_fails() && unlink(path) == 0) return NT_OK;
+    return errno == ENOENT ? NT_OK : fail_from_errno("remove", path);
+}
+
 /* ---- writing ---------------------------------------------------------------------------------------------------- */
 
-/* Process, counter and time make the name unique, also between machines that share the folder. */
-static char *name_beside(const char *path) {
+/* Process, counter and time make the name unique, also between machines that share the folder. `part` stands in front
+ * of them. */
+static char *name_beside(const char *path, const char *part) {
     static atomic_uint counter;
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
-    return nt__sprintf("%s.%ld-%u-%ld.tmp", path, (long)getpid(), atomic_fetch_add(&counter, 1), now.tv_nsec);
+    return nt__sprintf("%s%s.%ld-%u-%ld.tmp", path, part, (long)getpid(), atomic_fetch_add(&counter, 1), now.tv_nsec);
 }
 
-/* "<name>.new.<process>-<counter>-<time>.tmp": the form that name_beside gives. */
+/* "<name>.new.<process>-<counter>-<time>.tmp": the form that name_beside gives with the part `under_lock`. */
+static const char under_lock[] = ".new";
+
 static bool is_leftover(const char *name) {
     const char *end = strstr(name, ".new.");
     long process, time;
@@ -147,27 +194,20 @@ void nt__remove_leftovers(const char *folder) {
     if (entries) closedir(entries);
 }
 
+/* An injected failure takes half of the bytes first, as a full disk does. */
 bool nt__write_all(int file, const void *bytes, size_t length) {
-    const char *at = bytes;
-    while (length > 0) {
-        ssize_t put = write(file, at, length);
+    const char *at = bytes, *end = at + length;
+    bool fails = change_fails();
+    int error = errno;
+    if (fails) end = at + length / 2;
+    while (at < end) {
+        ssize_t put = write(file, at, (size_t)(end - at));
         if (put < 0 && errno == EINTR) continue;
         if (put < 0) return false;
         at += put;
-        length -= (size_t)put;
     }
-    return true;
-}
-
-/* Fills, syncs and closes `file`; closes it also when something fails. Devices and pipes cannot be synced. */
-static bool fill_file(int file, const nt__piece *pieces, size_t count, bool syncs) {
-    bool good = true;
-    for (size_t i = 0; good && i < count; i++) good = nt__write_all(file, pieces[i].data, pieces[i].length);
-    good = good && (!syncs || fsync(file) == 0);
-    int error = errno;
-    bool closed = close(file) == 0;
-    if (!good) errno = error;
-    return good && closed;
+    if (fails) errno = error;
+    return !fails;
 }
 
 /* Makes the new name survive a power failure. Some file systems cannot sync a folder and say EINVAL: nothing more can
@@ -175,7 +215,7 @@ static bool fill_file(int file, const nt__piece *pieces, size_t count, bool sync
 static bool sync_folder(const char *folder) {
     int file = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (file < 0) return false;
-    bool good = fsync(file) == 0 || errno == EINVAL;
+    bool good = sync_file(file) || errno == EINVAL;
     int error = errno;
     close(file);
     errno = error;
@@ -188,36 +228,110 @@ char *nt__folder_of(const char *path) {
     return slash == path ? nt__strdup("/") : nt__sprintf("%.*s", (int)(slash - path), path);
 }
 
-static nt_status write_beside(const char *path, const char *folder, const char *beside, const nt__piece *pieces,
-                              size_t count) {
-    int file = open(beside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (file < 0) return fail_from_errno("create", beside);
-    nt_status status = fill_file(file, pieces, count, true) ? NT_OK : fail_from_errno("write", beside);
-    if (status == NT_OK && rename(beside, path) != 0) status = fail_from_errno("rename the finished file to", path);
-    if (status != NT_OK) {
-        unlink(beside);
-        return status;
-    }
-    return sync_folder(folder) ? NT_OK : fail_from_errno("sync the folder after a write to it,", folder);
+/* ---- a file under construction ---------------------------------------------------------------------------------- */
+
+static void forget(nt__new_file *fresh) {
+    if (fresh->file >= 0) close(fresh->file);
+    nt__free(fresh->path);
+    nt__free(fresh->folder);
+    nt__free(fresh->beside);
+    *fresh = (nt__new_file){.file = -1};
 }
+
+nt_status nt__new_file_open(const char *path, bool locked, nt__new_file *out) {
+    *out = (nt__new_file){.file = -1,
+                          .path = nt__strdup(path),
+                          .folder = nt__folder_of(path),
+                          .beside = name_beside(path, locked ? under_lock : "")};
+    nt_status status = NT_OUT_OF_MEMORY;
+    if (out->path && out->folder && out->beside) {
+        out->file = create_file(out->beside);
+        status = out->file >= 0 ? NT_OK : fail_from_errno("create", out->beside);
+    }
+    if (status != NT_OK) forget(out);
+    return status;
+}
+
+/* Starts the way to the disk at once, so that the sync at the end has less to wait for. Where that cannot be asked for
+ * it is not needed. */
+static void begin_writing_back(const nt__new_file *fresh, size_t length) {
+    sync_file_range(fresh->file, (off_t)(fresh->length - length), (off_t)length, SYNC_FILE_RANGE_WRITE);
+}
+
+enum { WRITTEN_BACK = 1 << 20 }; /* bytes; less is not worth a call */
+
+nt_status nt__new_file_put(nt__new_file *fresh, const void *bytes, size_t length) {
+    if (!nt__write_all(fresh->file, bytes, length)) return fail_from_errno("write", fresh->beside);
+    fresh->length += length;
+    if (length >= WRITTEN_BACK) begin_writing_back(fresh, length);
+    return NT_OK;
+}
+
+nt_status nt__new_file_put_at(nt__new_file *fresh, size_t offset, const void *bytes, size_t length) {
+    bool good = lseek(fresh->file, (off_t)offset, SEEK_SET) >= 0 && nt__write_all(fresh->file, bytes, length) &&
+                lseek(fresh->file, (off_t)fresh->length, SEEK_SET) >= 0;
+    return good ? NT_OK : fail_from_errno("write", fresh->beside);
+}
+
+static bool close_file(nt__new_file *fresh) {
+    int file = fresh->file;
+    fresh->file = -1;
+    return close(file) == 0;
+}
+
+static nt_status finish(nt__new_file *fresh) {
+    if (!sync_file(fresh->file) || !close_file(fresh)) return fail_from_errno("write", fresh->beside);
+    if (!rename_file(fresh->beside, fresh->path)) return fail_from_errno("rename the finished file to", fresh->path);
+    return NT_OK;
+}
+
+nt_status nt__new_file_finish(nt__new_file *fresh) {
+    nt_status status = finish(fresh);
+    if (status != NT_OK)
+        unlink(fresh->beside);
+    else if (!sync_folder(fresh->folder))
+        status = fail_from_errno("sync the folder after a write to it,", fresh->folder);
+    forget(fresh);
+    return status;
+}
+
+void nt__new_file_drop(nt__new_file *fresh) {
+    if (fresh->beside) unlink(fresh->beside);
+    forget(fresh);
+}
+
+/* ---- whole files ------------------------------------------------------------------------------------------------ */
 
 bool nt__is_special(const char *path) {
     struct stat info;
     return stat(path, &info) == 0 && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode);
 }
 
+/* Devices and pipes cannot be synced. */
 static nt_status write_into(const char *path, const nt__piece *pieces, size_t count) {
     int file = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
     if (file < 0) return fail_from_errno("open", path);
-    return fill_file(file, pieces, count, false) ? NT_OK : fail_from_errno("write", path);
+    bool good = true;
+    for (size_t i = 0; good && i < count; i++) good = nt__write_all(file, pieces[i].data, pieces[i].length);
+    int error = errno;
+    bool closed = close(file) == 0;
+    if (!good) errno = error;
+    return good && closed ? NT_OK : fail_from_errno("write", path);
+}
+
+static nt_status write_beside(const char *path, const nt__piece *pieces, size_t count) {
+    nt__new_file fresh;
+    nt_status status = nt__new_file_open(path, false, &fresh);
+    if (status != NT_OK) return status;
+    for (size_t i = 0; status == NT_OK && i < count; i++)
+        status = nt__new_file_put(&fresh, pieces[i].data, pieces[i].length);
+    if (status == NT_OK) return nt__new_file_finish(&fresh);
+    nt__new_file_drop(&fresh);
+    return status;
 }
 
 static nt_status replace(const char *path, const nt__piece *pieces, size_t count) {
-    char *folder = nt__folder_of(path);
-    char *beside = folder ? name_beside(path) : NULL;
-    nt_status status = beside ? write_beside(path, folder, beside, pieces, count) : NT_OUT_OF_MEMORY;
-    nt__free(beside);
-    nt__free(folder);
+    nt_status status = write_beside(path, pieces, count);
     return status == NT_OK ? NT_OK : nt__fail_in(status, "writing '%s'", path);
 }
 
@@ -229,7 +343,7 @@ nt_status nt__write_file_pieces(const char *path, const nt__piece *pieces, size_
 static nt_status move_folder_away(const char *path) {
     struct stat info;
     if (lstat(path, &info) != 0 || !S_ISDIR(info.st_mode)) return NT_OK;
-    char *aside = name_beside(path);
+    char *aside = name_beside(path, "");
     if (!aside) return NT_OUT_OF_MEMORY;
     nt_status status = rename(path, aside) == 0 ? NT_OK : fail_from_errno("move the folder away that is", path);
     nt__free(aside);

@@ -9,6 +9,7 @@
 #include "base/base.h"
 #include "scratch.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
@@ -589,6 +590,59 @@ static void a_failed_rename_leaves_no_file_behind(void **state) {
     assert_true(nt__is_folder(scratch("target/folder/inner")));
 }
 
+/* Each change of a file that a write takes fails in turn; only the last, the sync of the folder, comes too late to keep
+ * the old content. */
+static void a_write_survives_every_refused_change(void **state) {
+    (void)state;
+    const char *path = scratch("each_change");
+    assert_int_equal(nt__write_file(path, "old", 3), NT_OK);
+    size_t before = nt__file_changes();
+    assert_int_equal(nt__write_file(path, "old", 3), NT_OK);
+    size_t changes = nt__file_changes() - before;
+    assert_int_equal(changes, 5); /* made, written, synced, renamed, its folder synced */
+    for (size_t n = 1; n <= changes; n++) {
+        char *text;
+        size_t length;
+        int entries = scratch_entries(scratch_folder);
+        nt__files_fail_at(n, ENOSPC);
+        assert_int_equal(nt__write_file(path, "new", 3), NT_IO);
+        assert_non_null(strstr(nt_error_message(), "No space left on device; free space there"));
+        nt__files_fail_at(0, 0);
+        assert_int_equal(nt__read_file(path, &text, &length), NT_OK);
+        assert_string_equal(text, n < changes ? "old" : "new");
+        nt__free(text);
+        assert_int_equal(scratch_entries(scratch_folder), entries);
+    }
+}
+
+/* Bytes put over others, a file that is dropped, and one under the folder's lock that a kill leaves. */
+static void a_file_under_construction(void **state) {
+    (void)state;
+    const char *path = scratch("constructed");
+    nt__new_file fresh;
+    char *text;
+    size_t length;
+    assert_int_equal(nt__new_file_open(path, true, &fresh), NT_OK);
+    assert_int_equal(nt__new_file_put(&fresh, "abc", 3), NT_OK);
+    assert_int_equal(nt__new_file_put_at(&fresh, 1, "X", 1), NT_OK);
+    assert_int_equal(nt__new_file_put(&fresh, "def", 3), NT_OK);
+    assert_int_equal(access(path, F_OK), -1);
+    assert_int_equal(nt__new_file_finish(&fresh), NT_OK);
+    assert_int_equal(nt__read_file(path, &text, &length), NT_OK);
+    assert_string_equal(text, "aXcdef");
+    nt__free(text);
+
+    int entries = scratch_entries(scratch_folder);
+    for (int locked = 0; locked < 2; locked++) {
+        assert_int_equal(nt__new_file_open(path, locked, &fresh), NT_OK);
+        assert_int_equal(scratch_entries(scratch_folder), entries + 1);
+        nt__remove_leftovers(scratch_folder);
+        assert_int_equal(scratch_entries(scratch_folder), entries + !locked);
+        nt__new_file_drop(&fresh);
+        assert_int_equal(scratch_entries(scratch_folder), entries);
+    }
+}
+
 static void a_write_into_no_folder_says_so(void **state) {
     (void)state;
     assert_int_equal(nt__write_file(scratch("absent/file"), "x", 1), NT_NOT_FOUND);
@@ -801,6 +855,8 @@ int main(void) {
         cmocka_unit_test(a_failed_rename_leaves_no_file_behind),
         cmocka_unit_test(a_write_into_no_folder_says_so),
         cmocka_unit_test(a_write_survives_every_refused_allocation),
+        cmocka_unit_test(a_write_survives_every_refused_change),
+        cmocka_unit_test(a_file_under_construction),
         cmocka_unit_test(what_cannot_be_read_is_named),
         cmocka_unit_test(a_file_without_a_size_is_read_to_its_end),
         cmocka_unit_test(folders_are_made_with_their_parents),
