@@ -5,6 +5,7 @@
 
 #include "nitro/cache.h"
 #include "nitro/experiment.h"
+#include "nitro/log.h"
 
 typedef struct nt_run nt_run;
 
@@ -55,9 +56,9 @@ typedef void (*nt_event_function)(const nt_event *event, void *context);
 
 /* ---- making ----------------------------------------------------------------------------------------------------- */
 
-/* For each setting, run_dir to check_divergence: the option, else the experiment's hook of that name, else its field of
- * that name (not for the rate: a field of that name may be anything), else the default. A message about a bad value
- * says which of them it is from. */
+/* For each setting, run_dir to check_divergence and log: the option, else the experiment's hook of that name, else its
+ * field of that name (not for learning_rate and log: a field of that name may be anything), else the default. A message
+ * about a bad value says which of them it is from. */
 typedef struct nt_run_options {
     const char *run_dir;     /* "runs/<Experiment>"; NULL is not given. One run at a time may log in a folder */
     nt_maybe_int seed;       /* of initial values and the order of samples, 0 or more: 42 */
@@ -74,10 +75,15 @@ typedef struct nt_run_options {
                                            sets them */
     bool no_data;                       /* build_data is not called, and the handle only predicts */
     nt_maybe_int batch;                 /* samples in a batch with no_data: 128; splits say it themselves */
-    bool no_log;                        /* write nothing below run_dir, and do not lock it */
-    bool evaluate_only;                 /* do not get ready to train: nothing of training is checked or traced */
-    bool quiet;                         /* no line for a compiled program, none when the code has changed */
-    bool trace_transfers;               /* a notice for each step: what moved to and from the device */
+    /* Names of loggers, with commas between them: "jsonl" (run_dir/metrics.jsonl). "none": no logger of nitro's. Not
+     * taken from a field, as learning_rate is not. */
+    const char *log;
+    const nt_logger *loggers; /* of the user's own, beside those; copied */
+    size_t logger_count;
+    bool no_log;          /* write nothing below run_dir, and do not lock it */
+    bool evaluate_only;   /* do not get ready to train: nothing of training is checked or traced */
+    bool quiet;           /* no line for a compiled program, none when the code has changed */
+    bool trace_transfers; /* a notice for each step: what moved to and from the device */
     /* Replaces what the schedules hook declares, all of it. A list that ends with a NULL name; NULL: not given. */
     const nt_named_schedule *schedules;
     /* Each step's line in the log and its event have grad_norm: the L2 norm of all gradients that are trained with,

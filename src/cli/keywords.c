@@ -49,6 +49,8 @@ static const nt__keyword keywords[] = {
     NUMBER(true, ema_decay, DOUBLE, "no average", "of a moving average of the parameters, which evaluations have"),
     NUMBER(false, learning_rate, DOUBLE, "0.001", "step size of the optimizer"),
     NUMBER(true, check_divergence, BOOL, "true", "end training at a loss that is not finite"),
+    {FIELD("log", run.log, STRING, "jsonl", "loggers of the run, divided by commas, or none"), .given = NT__NOT_NOTED,
+     .group = NT__FLAGS_RUN, .commands = SETS},
     LIST(SETS, "schedule", schedules, "the schedules hook",
          "NAME=cosine:FROM:TO or another kind, listed below; for each value once. Replaces all of the hook"),
     FLAG(RUN, NT__EVALUATE, "split", split, STRING, "test", "the data to evaluate"),

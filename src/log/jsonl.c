@@ -15,21 +15,21 @@ enum { DIGITS = 9 };
 static const double largest_whole = 9007199254740992;
 
 /* Until its first line is written the log stands beside the former one, under the name `fresh`. */
-struct nt__log {
+struct nt__jsonl {
     int file;
     off_t length; /* of the whole lines */
     bool begun;   /* it has its name */
     char *path, *fresh;
 };
 
-static nt_status fail_to_write(const nt__log *log) {
+static nt_status fail_to_write(const nt__jsonl *log) {
     int error = errno;
     return nt__fail(NT_IO, "%s: cannot write the log: %s%s", log->path, strerror(error), nt__write_advice(error));
 }
 
-nt_status nt__log_open(const char *path, nt__log **out) {
+nt_status nt__jsonl_open(const char *path, nt__jsonl **out) {
     *out = NULL;
-    nt__log *log = nt__alloc(1, sizeof *log);
+    nt__jsonl *log = nt__alloc(1, sizeof *log);
     if (!log) return NT_OUT_OF_MEMORY;
     log->file = -1;
     log->path = nt__strdup(path);
@@ -40,12 +40,12 @@ nt_status nt__log_open(const char *path, nt__log **out) {
         return NT_OK;
     }
     nt_status status = log->fresh ? fail_to_write(log) : NT_OUT_OF_MEMORY;
-    nt__log_close(log);
+    nt__jsonl_close(log);
     return status;
 }
 
 /* JSON holds nothing else. */
-static nt_status check_text(const nt__log *log, const nt__log_value *value) {
+static nt_status check_text(const nt__jsonl *log, const nt_log_value *value) {
     if (!nt__is_utf8(value->name, strlen(value->name)))
         return nt__fail(NT_INVALID, "%s: the name of the value '%s' is not valid UTF-8", log->path, value->name);
     if (value->text && !nt__is_utf8(value->text, strlen(value->text)))
@@ -64,7 +64,7 @@ static json_t *number_of(double number) {
     return whole ? json_integer((json_int_t)number) : json_real(number);
 }
 
-static bool put_values(json_t *object, const nt__log_value *values, size_t count) {
+static bool put_values(json_t *object, const nt_log_value *values, size_t count) {
     bool right = true;
     for (size_t i = 0; right && i < count; i++) {
         if (values[i].text)
@@ -76,7 +76,7 @@ static bool put_values(json_t *object, const nt__log_value *values, size_t count
 }
 
 /* Appends a whole line. What a full disk took of it is cut off again, so that the log has whole lines only. */
-static nt_status append(nt__log *log, const char *line) {
+static nt_status append(nt__jsonl *log, const char *line) {
     size_t length = strlen(line);
     if (!nt__write_all(log->file, line, length)) {
         nt_status status = fail_to_write(log);
@@ -88,7 +88,7 @@ static nt_status append(nt__log *log, const char *line) {
 }
 
 /* Gives the log its name. */
-static nt_status begin(nt__log *log) {
+static nt_status begin(nt__jsonl *log) {
     nt_status status = nt__keep_previous(log->path);
     if (status != NT_OK) return status;
     if (rename(log->fresh, log->path) != 0) return fail_to_write(log);
@@ -96,28 +96,37 @@ static nt_status begin(nt__log *log) {
     return NT_OK;
 }
 
-nt_status nt__log_line(nt__log *log, const char *type, const char *context, int64_t step, int64_t epoch,
-                       const nt__log_value *values, size_t count) {
-    for (size_t i = 0; i < count; i++) {
-        nt_status status = check_text(log, &values[i]);
+/* The line as an object; NULL: memory is short. */
+static json_t *object_of(const nt_log_line *line) {
+    json_t *object = json_object();
+    bool right =
+        object && put_values(object, line->values, line->count) && put(object, "type", json_string(line->type));
+    if (right && line->context)
+        right = put(object, "context", json_string(line->context)) && put(object, "epoch", json_integer(line->epoch)) &&
+                put(object, "step", json_integer(line->step));
+    if (right) return object;
+    json_decref(object);
+    return NULL;
+}
+
+nt_status nt__jsonl_line(nt__jsonl *log, const nt_log_line *line) {
+    if (line->array) return NT_OK;
+    for (size_t i = 0; i < line->count; i++) {
+        nt_status status = check_text(log, &line->values[i]);
         if (status != NT_OK) return status;
     }
-    json_t *object = json_object();
-    bool right = object && put_values(object, values, count) && put(object, "type", json_string(type));
-    if (right && context)
-        right = put(object, "context", json_string(context)) && put(object, "epoch", json_integer(epoch)) &&
-                put(object, "step", json_integer(step));
-    char *text = right ? json_dumps(object, JSON_COMPACT | JSON_REAL_PRECISION(DIGITS)) : NULL;
-    char *line = text ? nt__sprintf("%s\n", text) : NULL;
+    json_t *object = object_of(line);
+    char *text = object ? json_dumps(object, JSON_COMPACT | JSON_REAL_PRECISION(DIGITS)) : NULL;
+    char *whole = text ? nt__sprintf("%s\n", text) : NULL;
     json_decref(object);
     free(text);
-    if (!line) return nt__fail(NT_OUT_OF_MEMORY, "%s: no memory for a line of the log", log->path);
-    nt_status status = append(log, line);
-    nt__free(line);
+    if (!whole) return nt__fail(NT_OUT_OF_MEMORY, "%s: no memory for a line of the log", log->path);
+    nt_status status = append(log, whole);
+    nt__free(whole);
     return status == NT_OK && !log->begun ? begin(log) : status;
 }
 
-void nt__log_close(nt__log *log) {
+void nt__jsonl_close(nt__jsonl *log) {
     if (!log) return;
     if (log->file >= 0) close(log->file);
     if (log->file >= 0 && !log->begun) unlink(log->fresh);
@@ -125,3 +134,25 @@ void nt__log_close(nt__log *log) {
     nt__free(log->path);
     nt__free(log);
 }
+
+/* ---- as a logger ------------------------------------------------------------------------------------------------ */
+
+static nt_status open_logger(void *context, const nt_log_start *start, void **state) {
+    (void)context;
+    nt__jsonl *log = NULL;
+    char *path = nt__sprintf("%s/metrics.jsonl", start->run_dir);
+    nt_status status = path ? nt__jsonl_open(path, &log) : NT_OUT_OF_MEMORY;
+    nt__free(path);
+    *state = log;
+    return status;
+}
+
+static nt_status log_line(void *state, const nt_log_line *line) {
+    return nt__jsonl_line(state, line);
+}
+
+static void close_logger(void *state) {
+    nt__jsonl_close(state);
+}
+
+const nt_logger nt__jsonl_logger = {.name = "jsonl", .open = open_logger, .line = log_line, .close = close_logger};

@@ -8,6 +8,14 @@
 #include "run/folder.h"
 #include "run/run_internal.h"
 
+/* A line without a step of its own. */
+static nt_status put_line(nt_run *run, const nt_log_line *line) {
+    nt_log_line placed = *line;
+    placed.step = run->step;
+    placed.epoch = run->epoch;
+    return nt__log_line(run->log, &placed);
+}
+
 /* ---- the first line --------------------------------------------------------------------------------------------- */
 
 /* What a line can hold: Host fields that are neither a number nor a string are left out (S-50), and not looked at. */
@@ -16,8 +24,8 @@ static bool is_logged(const nt_field_info *field) {
 }
 
 /* A string's text, "" for NULL; of arrays types and shapes; numbers as they are (S-51). False: memory is short. */
-static bool field_value(nt__arena *texts, const nt_field_info *field, const void *fields, nt__log_value *out) {
-    *out = (nt__log_value){.name = field->name, .number = nt__field_number(field, fields)};
+static bool field_value(nt__arena *texts, const nt_field_info *field, const void *fields, nt_log_value *out) {
+    *out = (nt_log_value){.name = field->name, .number = nt__field_number(field, fields)};
     if (nt__field_is_number(field)) return true;
     if (field->type == NT_FIELD_STRING) {
         memcpy(&out->text, (const char *)fields + field->offset, sizeof out->text);
@@ -49,25 +57,25 @@ static nt_status log_values(nt_run *run, nt__arena *texts) {
     const char *rule = nt__rule_names(run, texts);
     const char *schedules = schedules_text(run, texts);
     if (!rule || !schedules) return NT_OUT_OF_MEMORY;
-    const nt__log_value settings[] = {{"seed", NULL, (double)s->seed},
-                                      {"accum", NULL, (double)s->accum},
-                                      {"max_epochs", NULL, (double)s->max_epochs},
-                                      {"gradient_clip_norm", NULL, s->gradient_clip_norm},
-                                      {"ema_decay", NULL, s->ema_decay},
-                                      {"learning_rate", NULL, s->learning_rate},
-                                      {"check_divergence", NULL, s->check_divergence},
-                                      {"rule", rule, 0},
-                                      {"schedules", schedules, 0},
-                                      {"preset", run->preset, 0}};
+    const nt_log_value settings[] = {{"seed", NULL, (double)s->seed},
+                                     {"accum", NULL, (double)s->accum},
+                                     {"max_epochs", NULL, (double)s->max_epochs},
+                                     {"gradient_clip_norm", NULL, s->gradient_clip_norm},
+                                     {"ema_decay", NULL, s->ema_decay},
+                                     {"learning_rate", NULL, s->learning_rate},
+                                     {"check_divergence", NULL, s->check_divergence},
+                                     {"rule", rule, 0},
+                                     {"schedules", schedules, 0},
+                                     {"preset", run->preset, 0}};
     size_t field_count = run->experiment->field_count, extra = sizeof settings / sizeof *settings, count = 0;
-    nt__log_value *values = nt__arena_alloc(texts, field_count + extra, sizeof *values);
+    nt_log_value *values = nt__arena_alloc(texts, field_count + extra, sizeof *values);
     if (!values) return NT_OUT_OF_MEMORY;
     for (size_t i = 0; i < field_count; i++) {
         const nt_field_info *field = &run->experiment->fields[i];
         if (is_logged(field) && !field_value(texts, field, run->fields, &values[count++])) return NT_OUT_OF_MEMORY;
     }
     for (size_t i = 0; i < extra - !run->preset; i++) values[count++] = settings[i];
-    return nt__log_line(run->log, "params", NULL, 0, 0, values, count);
+    return put_line(run, &(nt_log_line){.type = "params", .values = values, .count = count});
 }
 
 static nt_status log_parameters(nt_run *run) {
@@ -83,8 +91,9 @@ static nt_status log_parameters(nt_run *run) {
 static nt_status log_report(nt_run *run) {
     nt__text text = {0};
     nt__report_add(run, &text);
-    const nt__log_value values[] = {{"key", "binding_report", 0}, {"value", text.data, 0}};
-    nt_status status = text.failed ? NT_OUT_OF_MEMORY : nt__log_line(run->log, "other", NULL, 0, 0, values, 2);
+    const nt_log_value values[] = {{"key", "binding_report", 0}, {"value", text.data, 0}};
+    nt_status status =
+        text.failed ? NT_OUT_OF_MEMORY : put_line(run, &(nt_log_line){.type = "other", .values = values, .count = 2});
     nt__text_free(&text);
     if (status != NT_INVALID) return status;
     nt__fail_nothing();
@@ -120,10 +129,9 @@ nt_status nt__run_lock_for(const nt_run *run, const char *path, int *descriptor)
 }
 
 static nt_status open_log(nt_run *run) {
-    char *path = nt__sprintf("%s/metrics.jsonl", run->settings.run_dir);
-    if (!path) return NT_OUT_OF_MEMORY;
-    nt_status status = nt__log_open(path, &run->log);
-    nt__free(path);
+    const nt__settings *s = &run->settings;
+    nt_status status =
+        nt__log_open(s->log, s->loggers, s->logger_count, &(nt_log_start){.run_dir = s->run_dir}, &run->log);
     if (status == NT_OK) status = log_parameters(run);
     return status == NT_OK ? log_report(run) : status;
 }
@@ -147,10 +155,13 @@ enum { MOST_VALUES = 64 };
 nt_status nt__log_values(nt_run *run, const char *context, int64_t step, int64_t epoch, const nt_value *values,
                          size_t count) {
     if (!run->log || count == 0) return NT_OK;
-    nt__log_value few[MOST_VALUES], *all = count <= MOST_VALUES ? few : nt__alloc(count, sizeof *all);
+    nt_log_value few[MOST_VALUES], *all = count <= MOST_VALUES ? few : nt__alloc(count, sizeof *all);
     if (!all) return NT_OUT_OF_MEMORY;
-    for (size_t i = 0; i < count; i++) all[i] = (nt__log_value){values[i].name, NULL, values[i].value};
-    nt_status status = nt__log_line(run->log, "metrics", context, step, epoch, all, count);
+    for (size_t i = 0; i < count; i++) all[i] = (nt_log_value){values[i].name, NULL, values[i].value};
+    nt_status status = nt__log_line(
+        run->log,
+        &(nt_log_line){
+            .type = "metrics", .context = context, .step = step, .epoch = epoch, .values = all, .count = count});
     if (all != few) nt__free(all);
     return status;
 }
@@ -158,5 +169,6 @@ nt_status nt__log_values(nt_run *run, const char *context, int64_t step, int64_t
 nt_status nt__log_end(nt_run *run, nt_status outcome) {
     if (!run->log) return NT_OK;
     const char *text = outcome == NT_OK ? "completed" : outcome == NT_INTERRUPTED ? "requested" : "error";
-    return nt__log_line(run->log, "finish", NULL, 0, 0, &(nt__log_value){.name = "status", .text = text}, 1);
+    return put_line(
+        run, &(nt_log_line){.type = "finish", .values = &(nt_log_value){.name = "status", .text = text}, .count = 1});
 }

@@ -64,6 +64,7 @@ static void add_settings(const nt_run *run, nt__text *out) {
     if (s->from.check_divergence != NT__FROM_DEFAULT)
         nt__text_add(out, "  check_divergence: %s [%s]\n", s->check_divergence ? "true" : "false",
                      sources[s->from.check_divergence]);
+    if (s->from.log != NT__FROM_DEFAULT) nt__text_add(out, "  log: %s [%s]\n", s->log, sources[s->from.log]);
     nt__text_add(out, "  rule: ");
     nt__rules_print(run, false, out);
     nt__text_add(out, " [%s]\n", sources[s->from.rule]);

@@ -34,7 +34,7 @@ typedef enum nt__role {
 typedef enum nt__source { NT__FROM_DEFAULT, NT__FROM_FIELD, NT__FROM_HOOK, NT__FROM_OPTION } nt__source;
 typedef struct nt__sources {
     nt__source run_dir, seed, max_epochs, max_steps, accum, gradient_clip_norm, ema_decay, learning_rate,
-        check_divergence, rule;
+        check_divergence, log, rule;
 } nt__sources;
 
 typedef struct nt__settings {
@@ -43,6 +43,9 @@ typedef struct nt__settings {
     int64_t seed, max_epochs, max_steps, accum;
     double gradient_clip_norm, ema_decay, learning_rate;
     bool check_divergence;
+    const char *log;          /* names */
+    const nt_logger *loggers; /* of the user's */
+    size_t logger_count;
     int64_t batch; /* with no_data only */
     bool no_data, no_log, quiet, evaluate_only, trace_transfers, no_disk_cache, gradient_norm;
     bool manual; /* train_step trains */

@@ -24,6 +24,7 @@ static const nt__setting settings[] = {
     SETTING(ema_decay, DOUBLE, true, true),
     SETTING(learning_rate, DOUBLE, false, true), /* a field of that name may be anything (H-24) */
     SETTING(check_divergence, BOOL, true, true),
+    SETTING(log, STRING, false, true), /* likewise */
 };
 
 /* That of run_dir has the experiment's name in it. */
@@ -36,6 +37,7 @@ static const nt__settings defaults = {
     .ema_decay = 0,
     .learning_rate = 1e-3,
     .check_divergence = true,
+    .log = "jsonl",
 };
 
 const nt__setting *nt__setting_at(size_t index) {
@@ -220,10 +222,17 @@ static nt_status check_accum(const nt__settings *s) {
                     (long long)s->accum, origin(s, "accum", text));
 }
 
+static nt_status check_log(const nt__settings *s) {
+    char text[ORIGIN];
+    nt_status status = nt__loggers_check(s->log);
+    return status == NT_OK ? status : nt__fail_in(status, "log is '%s'%s", s->log, origin(s, "log", text));
+}
+
 static nt_status check(const nt__settings *s) {
     if (s->seed < 0) return refuse_whole(s, "seed", s->seed, "give 0 or more");
     if (s->evaluate_only) return NT_OK;
-    nt_status status = check_accum(s);
+    nt_status status = check_log(s);
+    if (status == NT_OK) status = check_accum(s);
     if (status != NT_OK) return status;
     if (s->gradient_norm && s->manual)
         return nt__fail(NT_INVALID,
@@ -261,6 +270,18 @@ bool nt__is_manual(const nt_experiment *experiment, const void *fields) {
     return hooks->train_step && (!hooks->manual_training || hooks->manual_training(fields));
 }
 
+static nt_status take_loggers(nt_run *run, const nt_run_options *options) {
+    nt__settings *s = &run->settings;
+    nt_status status = nt__loggers_check_own(options->loggers, options->logger_count);
+    if (status != NT_OK || !options->logger_count) return status;
+    nt_logger *copy = nt__arena_alloc(&run->arena, options->logger_count, sizeof *copy);
+    if (!copy) return NT_OUT_OF_MEMORY;
+    memcpy(copy, options->loggers, options->logger_count * sizeof *copy);
+    s->loggers = copy;
+    s->logger_count = options->logger_count;
+    return NT_OK;
+}
+
 /* ---- all of them ------------------------------------------------------------------------------------------------ */
 
 nt_status nt__settings_resolve(nt_run *run, const nt_run_options *options) {
@@ -277,6 +298,7 @@ nt_status nt__settings_resolve(nt_run *run, const nt_run_options *options) {
     s->trace_transfers = options->trace_transfers;
     s->gradient_norm = options->gradient_norm;
     s->no_disk_cache = options->no_disk_cache;
+    if (status == NT_OK) status = take_loggers(run, options);
     if (status == NT_OK) status = find_batch(run, options->batch);
     if (status == NT_OK) status = check(s);
     /* One value for no clipping, so that no two say it in the text of a program. */

@@ -18,17 +18,19 @@
 
 #define COUNT_OF(list) (sizeof(list) / sizeof *(list))
 
-static nt__log *open_log(const char *name) {
-    nt__log *log;
-    nt_status status = nt__log_open(scratch(name), &log);
+static nt__jsonl *open_log(const char *name) {
+    nt__jsonl *log;
+    nt_status status = nt__jsonl_open(scratch(name), &log);
     if (status != NT_OK) fail_msg("%s", nt_error_message());
     assert_non_null(log);
     return log;
 }
 
-static void write_line(nt__log *log, const char *type, const char *context, int64_t step, int64_t epoch,
-                       const nt__log_value *values, size_t count) {
-    nt_status status = nt__log_line(log, type, context, step, epoch, values, count);
+static void write_line(nt__jsonl *log, const char *type, const char *context, int64_t step, int64_t epoch,
+                       const nt_log_value *values, size_t count) {
+    nt_status status = nt__jsonl_line(
+        log, &(nt_log_line){
+                 .type = type, .context = context, .step = step, .epoch = epoch, .values = values, .count = count});
     if (status != NT_OK) fail_msg("%s", nt_error_message());
 }
 
@@ -74,10 +76,10 @@ static void assert_integer(const json_t *line, const char *name, int64_t value) 
 /* J3. */
 static void a_line_is_an_object_with_its_place_in_the_run(void **state) {
     (void)state;
-    nt__log *log = open_log("metrics.jsonl");
-    const nt__log_value values[] = {{"train_loss", NULL, 0.25}, {"note", "a \"quote\"\nand a line", 0}};
+    nt__jsonl *log = open_log("metrics.jsonl");
+    const nt_log_value values[] = {{"train_loss", NULL, 0.25}, {"note", "a \"quote\"\nand a line", 0}};
     write_line(log, "metrics", "train", 1234567890123, 3, values, COUNT_OF(values));
-    nt__log_close(log);
+    nt__jsonl_close(log);
     json_t *line = only_line("metrics.jsonl");
     assert_text(line, "type", "metrics");
     assert_text(line, "context", "train");
@@ -91,20 +93,20 @@ static void a_line_is_an_object_with_its_place_in_the_run(void **state) {
 
 static void without_a_context_there_is_no_place(void **state) {
     (void)state;
-    nt__log *log = open_log("params.jsonl");
-    write_line(log, "params", NULL, 5, 6, &(nt__log_value){"hidden", NULL, 256}, 1);
-    nt__log_close(log);
+    nt__jsonl *log = open_log("params.jsonl");
+    write_line(log, "params", NULL, 5, 6, &(nt_log_value){"hidden", NULL, 256}, 1);
+    nt__jsonl_close(log);
     assert_log("params.jsonl", "{\"hidden\":256,\"type\":\"params\"}\n");
 }
 
 /* J4. */
 static void the_lines_own_names_win(void **state) {
     (void)state;
-    nt__log *log = open_log("names.jsonl");
-    const nt__log_value values[] = {
+    nt__jsonl *log = open_log("names.jsonl");
+    const nt_log_value values[] = {
         {"type", "mine", 0}, {"context", "mine", 0}, {"epoch", NULL, 0.5}, {"step", NULL, 77}, {"loss", NULL, 1}};
     write_line(log, "metrics", "validation", 8, 2, values, COUNT_OF(values));
-    nt__log_close(log);
+    nt__jsonl_close(log);
     json_t *line = only_line("names.jsonl");
     assert_text(line, "type", "metrics");
     assert_text(line, "context", "validation");
@@ -117,11 +119,11 @@ static void the_lines_own_names_win(void **state) {
 /* G4. */
 static void numbers_that_are_not_finite_are_left_out(void **state) {
     (void)state;
-    nt__log *log = open_log("finite.jsonl");
-    const nt__log_value values[] = {
+    nt__jsonl *log = open_log("finite.jsonl");
+    const nt_log_value values[] = {
         {"a", NULL, NAN}, {"b", NULL, INFINITY}, {"c", NULL, -INFINITY}, {"d", NULL, -0.5}, {"e", "text", NAN}};
     write_line(log, "metrics", NULL, 0, 0, values, COUNT_OF(values));
-    nt__log_close(log);
+    nt__jsonl_close(log);
     assert_log("finite.jsonl", "{\"d\":-0.5,\"e\":\"text\",\"type\":\"metrics\"}\n");
 }
 
@@ -130,9 +132,9 @@ static void numbers_survive_as_f32(void **state) {
     (void)state;
     static const float numbers[] = {0.1F, 1.0F / 3, 1.17549435e-38F, 3.40282347e38F, 16777217.0F, 1.00000012F, -2.5F};
     for (size_t i = 0; i < COUNT_OF(numbers); i++) {
-        nt__log *log = open_log("numbers.jsonl");
-        write_line(log, "metrics", NULL, 0, 0, &(nt__log_value){"x", NULL, (double)numbers[i]}, 1);
-        nt__log_close(log);
+        nt__jsonl *log = open_log("numbers.jsonl");
+        write_line(log, "metrics", NULL, 0, 0, &(nt_log_value){"x", NULL, (double)numbers[i]}, 1);
+        nt__jsonl_close(log);
         json_t *line = only_line("numbers.jsonl");
         assert_true((float)json_number_value(json_object_get(line, "x")) == numbers[i]);
         json_decref(line);
@@ -142,14 +144,14 @@ static void numbers_survive_as_f32(void **state) {
 /* A seed of the whole range that a double holds is not rounded. */
 static void whole_numbers_keep_every_digit(void **state) {
     (void)state;
-    nt__log *log = open_log("whole.jsonl");
-    const nt__log_value values[] = {{"seed", NULL, 9007199254740991},
-                                    {"low", NULL, -1234567890123},
-                                    {"zero", NULL, 0},
-                                    {"half", NULL, 0.5},
-                                    {"large", NULL, 1e300}};
+    nt__jsonl *log = open_log("whole.jsonl");
+    const nt_log_value values[] = {{"seed", NULL, 9007199254740991},
+                                   {"low", NULL, -1234567890123},
+                                   {"zero", NULL, 0},
+                                   {"half", NULL, 0.5},
+                                   {"large", NULL, 1e300}};
     write_line(log, "params", NULL, 0, 0, values, COUNT_OF(values));
-    nt__log_close(log);
+    nt__jsonl_close(log);
     assert_log("whole.jsonl", "{\"seed\":9007199254740991,\"low\":-1234567890123,\"zero\":0,\"half\":0.5,"
                               "\"large\":1e300,\"type\":\"params\"}\n");
 }
@@ -157,25 +159,31 @@ static void whole_numbers_keep_every_digit(void **state) {
 /* Whoever looks while the run goes on sees whole lines, each as soon as it was logged. */
 static void a_line_can_be_read_before_the_log_is_closed(void **state) {
     (void)state;
-    nt__log *log = open_log("live.jsonl");
+    nt__jsonl *log = open_log("live.jsonl");
     write_line(log, "a", NULL, 0, 0, NULL, 0);
     assert_log("live.jsonl", "{\"type\":\"a\"}\n");
     write_line(log, "b", NULL, 0, 0, NULL, 0);
     assert_log("live.jsonl", "{\"type\":\"a\"}\n{\"type\":\"b\"}\n");
-    nt__log_close(log);
-    nt__log_close(NULL);
+    nt__jsonl_close(log);
+    nt__jsonl_close(NULL);
 }
 
 static void text_that_is_not_utf8_is_refused_by_name(void **state) {
     (void)state;
-    nt__log *log = open_log("utf8.jsonl");
-    assert_int_equal(nt__log_line(log, "params", NULL, 0, 0, &(nt__log_value){"path", "caf\xe9", 0}, 1), NT_INVALID);
+    nt__jsonl *log = open_log("utf8.jsonl");
+    assert_int_equal(
+        nt__jsonl_line(log,
+                       &(nt_log_line){.type = "params", .values = &(nt_log_value){"path", "caf\xe9", 0}, .count = 1}),
+        NT_INVALID);
     assert_non_null(strstr(nt_error_message(), scratch("utf8.jsonl")));
     assert_non_null(strstr(nt_error_message(), "'path'"));
     assert_non_null(strstr(nt_error_message(), "UTF-8"));
-    assert_int_equal(nt__log_line(log, "params", NULL, 0, 0, &(nt__log_value){"caf\xe9", NULL, 1}, 1), NT_INVALID);
-    write_line(log, "params", NULL, 0, 0, &(nt__log_value){"caf\xc3\xa9", "\xc3\xa9", 0}, 1);
-    nt__log_close(log);
+    assert_int_equal(
+        nt__jsonl_line(log,
+                       &(nt_log_line){.type = "params", .values = &(nt_log_value){"caf\xe9", NULL, 1}, .count = 1}),
+        NT_INVALID);
+    write_line(log, "params", NULL, 0, 0, &(nt_log_value){"caf\xc3\xa9", "\xc3\xa9", 0}, 1);
+    nt__jsonl_close(log);
     assert_log("utf8.jsonl", "{\"caf\xc3\xa9\":\"\xc3\xa9\",\"type\":\"params\"}\n");
 }
 
@@ -185,9 +193,9 @@ static void the_former_log_is_kept(void **state) {
     (void)state;
     static const char *const types[] = {"first", "second", "third"};
     for (int i = 0; i < 3; i++) {
-        nt__log *log = open_log("kept.jsonl");
+        nt__jsonl *log = open_log("kept.jsonl");
         write_line(log, types[i], NULL, 0, 0, NULL, 0);
-        nt__log_close(log);
+        nt__jsonl_close(log);
     }
     assert_log("kept.jsonl", "{\"type\":\"third\"}\n");
     assert_log("kept.jsonl.previous", "{\"type\":\"second\"}\n");
@@ -201,31 +209,31 @@ static void assert_io_error(nt_status status, const char *path, const char *reas
 
 static void a_folder_that_is_not_there_is_named(void **state) {
     (void)state;
-    nt__log *log;
+    nt__jsonl *log;
     const char *path = scratch("nowhere/metrics.jsonl");
-    assert_io_error(nt__log_open(path, &log), path, "cannot write the log: No such file or directory");
+    assert_io_error(nt__jsonl_open(path, &log), path, "cannot write the log: No such file or directory");
     assert_null(log);
 }
 
 /* Also for the superuser, whom no permission stops: a part of the path is a file. */
 static void a_path_through_a_file_is_named(void **state) {
     (void)state;
-    nt__log *log;
+    nt__jsonl *log;
     scratch_put("file", "x", 1);
     const char *path = scratch("file/metrics.jsonl");
-    assert_io_error(nt__log_open(path, &log), path, "Not a directory");
+    assert_io_error(nt__jsonl_open(path, &log), path, "Not a directory");
     assert_null(log);
 }
 
 static void a_former_log_that_cannot_be_kept_is_not_overwritten(void **state) {
     (void)state;
-    nt__log *log;
+    nt__jsonl *log;
     scratch_put("taken.jsonl", "old", 3);
     assert_int_equal(mkdir(scratch("taken.jsonl.previous"), 0700), 0);
     const char *path = scratch("taken.jsonl");
-    assert_int_equal(nt__log_open(path, &log), NT_OK);
-    assert_io_error(nt__log_line(log, "a", NULL, 0, 0, NULL, 0), path, "cannot keep the former file as ");
-    nt__log_close(log);
+    assert_int_equal(nt__jsonl_open(path, &log), NT_OK);
+    assert_io_error(nt__jsonl_line(log, &(nt_log_line){.type = "a"}), path, "cannot keep the former file as ");
+    nt__jsonl_close(log);
     assert_log("taken.jsonl", "old");
     assert_int_equal(access(scratch("taken.jsonl.new"), F_OK), -1);
 }
@@ -233,15 +241,15 @@ static void a_former_log_that_cannot_be_kept_is_not_overwritten(void **state) {
 /* A limit of the process stands for a disk that is full. */
 static void a_full_disk_is_told_at_the_line(void **state) {
     (void)state;
-    nt__log *log = open_log("full.jsonl");
+    nt__jsonl *log = open_log("full.jsonl");
     const char *path = scratch("full.jsonl");
     struct rlimit before, small;
     assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
     small = (struct rlimit){20, before.rlim_max};
     void (*handler)(int) = signal(SIGXFSZ, SIG_IGN);
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
-    nt_status first = nt__log_line(log, "a", NULL, 0, 0, NULL, 0);
-    nt_status second = nt__log_line(log, "b", NULL, 0, 0, NULL, 0);
+    nt_status first = nt__jsonl_line(log, &(nt_log_line){.type = "a"});
+    nt_status second = nt__jsonl_line(log, &(nt_log_line){.type = "b"});
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
     signal(SIGXFSZ, handler);
     assert_int_equal(first, NT_OK);
@@ -249,28 +257,28 @@ static void a_full_disk_is_told_at_the_line(void **state) {
                     "cannot write the log: File too large; raise the limit for files (ulimit -f) or choose");
     assert_log("full.jsonl", "{\"type\":\"a\"}\n"); /* nothing of the line that did not fit */
     write_line(log, "c", NULL, 0, 0, NULL, 0);
-    nt__log_close(log);
+    nt__jsonl_close(log);
     assert_log("full.jsonl", "{\"type\":\"a\"}\n{\"type\":\"c\"}\n");
 }
 
 /* The disk is full from the start: the former log, and the one before it, stay where they are. */
 static void a_log_without_a_first_line_changes_nothing(void **state) {
     (void)state;
-    nt__log *log;
+    nt__jsonl *log;
     struct rlimit before;
     scratch_put("whole.jsonl", "old", 3);
     scratch_put("whole.jsonl.previous", "older", 5);
     const char *path = scratch("whole.jsonl");
-    assert_int_equal(nt__log_open(path, &log), NT_OK);
+    assert_int_equal(nt__jsonl_open(path, &log), NT_OK);
     assert_log("whole.jsonl", "old");
     assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
     void (*handler)(int) = signal(SIGXFSZ, SIG_IGN);
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &(struct rlimit){5, before.rlim_max}), 0);
-    nt_status status = nt__log_line(log, "params", NULL, 0, 0, NULL, 0);
+    nt_status status = nt__jsonl_line(log, &(nt_log_line){.type = "params"});
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
     signal(SIGXFSZ, handler);
     assert_io_error(status, path, "cannot write the log: File too large");
-    nt__log_close(log);
+    nt__jsonl_close(log);
     assert_log("whole.jsonl", "old");
     assert_log("whole.jsonl.previous", "older");
     assert_int_equal(access(scratch("whole.jsonl.new"), F_OK), -1);
@@ -282,11 +290,11 @@ static void a_failed_allocation_leaves_nothing(void **state) {
     (void)state;
     size_t before = nt__memory().live, n = 1;
     for (;; n++) {
-        nt__log *log;
+        nt__jsonl *log;
         nt__memory_fail_at(n);
-        nt_status status = nt__log_open(scratch("memory.jsonl"), &log);
+        nt_status status = nt__jsonl_open(scratch("memory.jsonl"), &log);
         nt__memory_fail_at(0);
-        nt__log_close(log);
+        nt__jsonl_close(log);
         assert_int_equal(nt__memory().live, before);
         if (status == NT_OK) break;
         assert_int_equal(status, NT_OUT_OF_MEMORY);

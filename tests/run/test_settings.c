@@ -131,7 +131,8 @@ static void assert_found(const nt_experiment *experiment, const nt_run_options *
 }
 
 static nt__settings all_from(nt__source from, const char *run_dir, int64_t number) {
-    nt__sources sources = {from, from, from, from, from, from, NT__FROM_DEFAULT, from, from, NT__FROM_DEFAULT};
+    nt__sources sources = {
+        from, from, from, from, from, from, NT__FROM_DEFAULT, from, from, NT__FROM_DEFAULT, NT__FROM_DEFAULT};
     return (nt__settings){.from = sources,
                           .run_dir = run_dir,
                           .seed = number,
@@ -167,6 +168,36 @@ static void the_first_that_is_given_counts(void **state) {
     expected.from.seed = NT__FROM_HOOK;
     expected.seed = 3;
     assert_found(&plain_hooked, &none, &expected);
+}
+
+static const char *hook_log(const void *e) {
+    (void)e;
+    return "none";
+}
+
+static void assert_log(const nt_experiment *experiment, const char *option, const char *log, nt__source from) {
+    const nt_run_options options = {.quiet = true, .log = option};
+    nt_run *run = plan_of(experiment, &options);
+    assert_string_equal(run->settings.log, log);
+    assert_int_equal(run->settings.from.log, from);
+    nt_run_free(run);
+}
+
+static void loggers_are_from_the_option_or_the_hook(void **state) {
+    (void)state;
+    nt_experiment hooked = *Plain_experiment();
+    hooked.hooks.log = hook_log;
+    assert_log(Plain_experiment(), NULL, "jsonl", NT__FROM_DEFAULT);
+    assert_log(&hooked, NULL, "none", NT__FROM_HOOK);
+    assert_log(&hooked, "jsonl", "jsonl", NT__FROM_OPTION);
+    nt_run *run;
+    assert_int_equal(nt__plan_new(&hooked, NULL, &(nt_run_options){.quiet = true, .log = "json"}, &run), NT_INVALID);
+    assert_non_null(
+        strstr(nt_error_message(), "log is 'json' (from the option log): there is no logger 'json'; they "));
+    const nt_logger mine = {.name = "mine"};
+    const nt_run_options options = {.quiet = true, .loggers = &mine, .logger_count = 1};
+    assert_int_equal(nt__plan_new(&hooked, NULL, &options, &run), NT_INVALID);
+    assert_string_equal(nt_error_message(), "loggers[0] ('mine') has no open, which a logger must have");
 }
 
 /* A hook of run_dir may leave it to the field, and each hook is asked once. */
@@ -244,6 +275,7 @@ static void a_bad_value_says_where_it_is_from(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_first_that_is_given_counts),
+        cmocka_unit_test(loggers_are_from_the_option_or_the_hook),
         cmocka_unit_test(a_hook_is_asked_once),
         cmocka_unit_test(the_report_names_the_sources),
         cmocka_unit_test(a_bad_value_says_where_it_is_from),

@@ -1,0 +1,59 @@
+/* Loggers: where a run's lines go. The built-in ones are chosen by name (nt_run_options.log); a program may add others
+ * of its own (nt_run_options.loggers).
+ */
+#ifndef NITRO_LOG_H
+#define NITRO_LOG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "nitro/array.h"
+#include "nitro/status.h"
+
+typedef struct nt_log_value {
+    const char *name;
+    const char *text; /* a string value; NULL: the number */
+    double number;    /* one that is not finite is to be left out */
+} nt_log_value;
+
+/* One line of a run. By type:
+ *   "params"     fields and settings, once, first
+ *   "other"      a text, as values "key" and "value": the report of what bound where, and texts of the user's
+ *   "metrics"    of context "train" (each step: loss, train metrics), "validate" (each epoch: validation metrics),
+ *                "data" (each epoch: data_wait_frac, seconds), "epoch" (each epoch: its mean loss)
+ *   "histogram"  `array` is the values, of any shape, under the name `key`
+ *   "image"      `array` is u8 [height, width, channels] with 1 (grey), 3 (RGB) or 4 (RGBA) channels, under `key`
+ *   "finish"     status ("completed", "requested", "error") and seconds, at the end of each call of nt_train
+ * All of it is borrowed. Of "params", "other" and "finish" the step and epoch are the newest ones. */
+typedef struct nt_log_line {
+    const char *type;
+    const char *context; /* of metrics; else NULL */
+    const char *key;     /* of a histogram and an image; else NULL */
+    int64_t step, epoch;
+    const nt_log_value *values;
+    size_t count;
+    const nt_array *array; /* of a histogram and an image; else NULL */
+} nt_log_line;
+
+/* Where a log begins. */
+typedef struct nt_log_start {
+    const char *run_dir; /* it exists, and is locked */
+    bool resumes;        /* goes on with the log that is there; else a new one takes its place */
+    int64_t step; /* resumes: what was logged behind that step is to be forgotten, so that no step is there twice */
+} nt_log_start;
+
+/* A logger is called on the training thread. What it returns other than NT_OK ends training; nt_fail says why. */
+typedef struct nt_logger {
+    const char *name; /* for messages */
+    /* When training first begins. *state is passed on. Required. */
+    nt_status (*open)(void *context, const nt_log_start *start, void **state);
+    /* Takes a line, and writes it out so that a kill takes nothing back. A type that the logger has no form for is no
+     * failure. Required. */
+    nt_status (*line)(void *state, const nt_log_line *line);
+    /* When the run is freed. NULL: nothing to do. Closing says nothing of how the run ended: "finish" does. */
+    void (*close)(void *state);
+    void *context;
+} nt_logger;
+
+#endif
