@@ -10,8 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CHARACTERS = 256 };
-
 /* Prints the whole text, a verse a line, and takes the name of the verse off each. */
 #define KING_JAMES "bible -f gen1:1-rev22:21 2>/dev/null | cut -d ' ' -f 2-"
 

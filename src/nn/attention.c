@@ -32,11 +32,27 @@ static nt_tensor masked_softmax(nt_tensor scores, nt_tensor seen, nt_site site) 
     return nt_div_at(powers, some, site);
 }
 
+/* Keys before the length of each sample, [batch, 1, 1, keys]. */
+static nt_tensor length_mask(nt_tensor lengths, int64_t batch, int64_t keys, nt_site site) {
+    nt_tensor key = nt_iota_at(NT_I32, nt_dims(1, 1, 1, keys), 3, site);
+    nt_tensor length = nt_reshape_at(nt_convert_at(lengths, NT_I32, site), nt_dims(batch, 1, 1, 1), site);
+    return nt_less_at(key, length, site);
+}
+
+/* What both masks show; one that is not set shows all. */
+static nt_tensor both(nt_tensor a, nt_tensor b, nt_site site) {
+    if (!a.trace) return b;
+    return b.trace ? nt_and_at(a, b, site) : a;
+}
+
+/* Not set where all keys are seen. */
 static nt_tensor seen_keys(const nt_attention_options *options, nt_shape queries, nt_shape keys, nt_site site) {
-    nt_tensor causal = {0};
-    if (options->causal) causal = causal_mask(queries.dims[2], keys.dims[2], options->query_offset, site);
-    if (!options->mask.trace) return causal;
-    return options->causal ? nt_and_at(options->mask, causal, site) : options->mask;
+    nt_tensor seen = options->mask;
+    if (options->causal)
+        seen = both(seen, causal_mask(queries.dims[2], keys.dims[2], options->query_offset, site), site);
+    if (options->lengths.trace)
+        seen = both(seen, length_mask(options->lengths, keys.dims[0], keys.dims[2], site), site);
+    return seen;
 }
 
 /* Keys or values of each head: group h / (heads / groups). */
@@ -73,9 +89,23 @@ static bool check(nt_tensor queries, nt_tensor keys, nt_tensor values, nt_site s
     return false;
 }
 
+/* Whether a tensor that may be left out has integers of this shape. */
+static bool check_integers(const char *what, const char *which, nt_tensor x, nt_shape wanted, nt_site site) {
+    if (!x.trace) return true;
+    if (nt__tensor_failed(x)) return false;
+    nt__type type = {nt_dtype_of(x), nt_shape_of(x)};
+    char text[NT__TYPE_TEXT], shape[NT__TYPE_TEXT];
+    if (type.dtype != NT_BOOL && !nt_dtype_is_float(type.dtype) && nt_shape_equal(type.shape, wanted)) return true;
+    nt__trace_fail(site, what, "%s has to be integers %s, got %s", which, nt__shape_text(wanted, shape),
+                   nt__type_text(type, text));
+    return false;
+}
+
 nt_tensor nt_attention_at(nt_tensor queries, nt_tensor keys, nt_tensor values, nt_attention_options options,
                           nt_site site) {
     if (!check(queries, keys, values, site)) return nt__failed();
+    nt_shape samples = nt_dims(nt_shape_of(keys).dims[0]);
+    if (!check_integers("attention", ".lengths", options.lengths, samples, site)) return nt__failed();
     nt_shape shape = nt_shape_of(queries);
     nt_dtype dtype = nt_dtype_of(queries), wide = dtype == NT_F64 ? NT_F64 : NT_F32;
     double divisor = options.scale != 0 ? 1 / options.scale : sqrt((double)shape.dims[3]);
@@ -94,6 +124,7 @@ static nt_tensor angles(nt_dtype dtype, int64_t length, int64_t pairs, const nt_
     double base = options->base != 0 ? options->base : 10000;
     nt_shape shape = nt_dims(length, 1, pairs);
     nt_tensor position = nt_add_at(nt_iota_at(dtype, shape, 0, site), number((double)options->offset), site);
+    if (options->position.trace) position = nt_add_at(position, nt_convert_at(options->position, dtype, site), site);
     nt_tensor pair = nt_iota_at(dtype, shape, 2, site);
     nt_tensor rate = nt_exp_at(nt_mul_at(pair, number(-log(base) / (double)pairs), site), site);
     return nt_mul_at(position, rate, site);
@@ -109,6 +140,7 @@ nt_tensor nt_rotary_at(nt_tensor x, nt_rotary_options options, nt_site site) {
                               "needs a floating tensor [batch, length, heads, depth] of even depth, got %s",
                               nt__type_text((nt__type){dtype, shape}, text));
     }
+    if (!check_integers("rotary", ".position", options.position, (nt_shape){0}, site)) return nt__failed();
     int64_t pairs = shape.dims[3] / 2;
     nt_shape apart = {.rank = 5, .dims = {shape.dims[0], shape.dims[1], shape.dims[2], pairs, pairs}};
     int axis = options.interleaved ? 4 : 3;
@@ -146,6 +178,27 @@ static nt_tensor heads_first(nt_tensor x, nt_site site) {
     return nt_transpose_at(x, nt_dims(0, 2, 1, 3), site);
 }
 
+nt_attention_cache nt_attention_cache_empty_at(nt_dtype dtype, int64_t batch, int64_t groups, int64_t length,
+                                               int64_t head_size, nt_site site) {
+    nt_tensor zeros = nt_full_at(dtype, nt_dims(batch, groups, length, head_size), 0, site);
+    return (nt_attention_cache){zeros, zeros};
+}
+
+/* Puts keys and values of x, [batch, groups, positions, size], into the cache and gives the mask of what the queries of
+ * x see in it, [positions, length]. */
+static nt_tensor write_cache(const nt_multi_head_options *options, nt_tensor keys, nt_tensor values, nt_site site) {
+    nt_attention_cache *cache = options->cache;
+    int64_t length = nt_shape_of(cache->keys).dims[2];
+    nt_shape shape = nt_dims(nt_shape_of(keys).dims[2], length);
+    nt_tensor position = nt_convert_at(options->position, NT_I32, site);
+    nt_tensor place = nt_reshape_at(nt_mod_at(position, number((double)length), site), nt_dims(1), site);
+    nt_tensor start = nt_pad_at(place, nt_dims(2), nt_dims(1), number(0), site);
+    cache->keys = nt_dynamic_update_at(cache->keys, keys, start, site);
+    cache->values = nt_dynamic_update_at(cache->values, values, start, site);
+    nt_tensor last = nt_add_at(nt_iota_at(NT_I32, shape, 0, site), position, site);
+    return nt_less_equal_at(nt_iota_at(NT_I32, shape, 1, site), last, site);
+}
+
 static nt_tensor attend(nt_model *m, nt_tensor x, int64_t heads, const nt_multi_head_options *options, nt_site site) {
     nt_shape shape = nt_shape_of(x);
     int64_t groups = options->groups, size = options->head_size;
@@ -154,12 +207,20 @@ static nt_tensor attend(nt_model *m, nt_tensor x, int64_t heads, const nt_multi_
     nt_tensor keys = project(m, "key", context, groups, size, options, site);
     nt_tensor values = project(m, "value", context, groups, size, options, site);
     if (options->rotary) {
-        queries = nt_rotary_at(queries, (nt_rotary_options){0}, site);
-        keys = nt_rotary_at(keys, (nt_rotary_options){0}, site);
+        nt_rotary_options rotary = {.position = options->position};
+        queries = nt_rotary_at(queries, rotary, site);
+        keys = nt_rotary_at(keys, rotary, site);
     }
-    nt_attention_options attention = {.mask = options->mask, .causal = options->causal};
-    nt_tensor y = nt_attention_at(heads_first(queries, site), heads_first(keys, site), heads_first(values, site),
-                                  attention, site);
+    nt_attention_options attention = {.mask = options->mask, .causal = options->causal, .lengths = options->lengths};
+    keys = heads_first(keys, site);
+    values = heads_first(values, site);
+    if (options->cache) {
+        attention.causal = false;
+        attention.mask = both(options->mask, write_cache(options, keys, values, site), site);
+        keys = options->cache->keys;
+        values = options->cache->values;
+    }
+    nt_tensor y = nt_attention_at(heads_first(queries, site), keys, values, attention, site);
     y = nt_reshape_at(heads_first(y, site), nt_dims(shape.dims[0], shape.dims[1], heads * size), site);
     nt_dense_options dense = {.no_bias = options->no_bias, .weight_init = options->weight_init};
     return nt_dense_at(m, "output", y, shape.dims[2], dense, site);
@@ -183,11 +244,44 @@ static bool complete(const char *name, nt_tensor x, int64_t heads, nt_multi_head
     return false;
 }
 
+/* Keys or values of a cache. */
+static bool cache_fits(nt_tensor cache, nt_tensor x, const nt_multi_head_options *options) {
+    nt_shape shape = nt_shape_of(cache), positions = nt_shape_of(x);
+    return nt_dtype_of(cache) == nt_dtype_of(x) && shape.rank == 4 && shape.dims[0] == positions.dims[0] &&
+           shape.dims[1] == options->groups && shape.dims[2] >= positions.dims[1] &&
+           shape.dims[3] == options->head_size;
+}
+
+static bool check_cache(const char *name, nt_tensor x, const nt_multi_head_options *options, nt_site site) {
+    const char *what = "multi_head_attention";
+    const nt_attention_cache *cache = options->cache;
+    char text[3][NT__TYPE_TEXT];
+    if (!cache && !options->position.trace) return true;
+    if (!cache || !options->position.trace || options->context.trace) {
+        nt__trace_fail(site, what, "'%s': .cache and .position go together, and without a .context", name);
+        return false;
+    }
+    if (nt__tensor_failed(cache->keys) || nt__tensor_failed(cache->values)) return false;
+    if (!check_integers(what, ".position", options->position, (nt_shape){0}, site)) return false;
+    if (cache_fits(cache->keys, x, options) && cache_fits(cache->values, x, options) &&
+        nt_shape_equal(nt_shape_of(cache->keys), nt_shape_of(cache->values)))
+        return true;
+    nt__trace_fail(site, what,
+                   "'%s' needs a cache of keys and values [batch, %lld groups, length, %lld], of the type of x and at "
+                   "least as long; got %s and %s for x %s",
+                   name, (long long)options->groups, (long long)options->head_size,
+                   nt__type_text((nt__type){nt_dtype_of(cache->keys), nt_shape_of(cache->keys)}, text[0]),
+                   nt__type_text((nt__type){nt_dtype_of(cache->values), nt_shape_of(cache->values)}, text[1]),
+                   nt__type_text((nt__type){nt_dtype_of(x), nt_shape_of(x)}, text[2]));
+    return false;
+}
+
 nt_tensor nt_multi_head_attention_at(nt_model *m, const char *name, nt_tensor x, int64_t heads,
                                      nt_multi_head_options options, nt_site site) {
     const char *what = "multi_head_attention";
     if (!nt__trace_given(m, site, what, "m") || !nt__trace_given(name, site, what, "name")) return nt__failed();
     if (nt__tensor_failed(x) || !complete(name, x, heads, &options, site)) return nt__failed();
+    if (!check_cache(name, x, &options, site)) return nt__failed();
     if (!nt_scope_enter(m, site, "%s", name)) return nt__failed();
     nt_tensor y = attend(m, x, heads, &options, site);
     nt_scope_leave(m);

@@ -1,4 +1,5 @@
-/* src/nn: attention and rotary positions against trusted numbers, value and gradient, f32 and f64; the layer. */
+/* src/nn: attention and rotary positions against trusted numbers, value and gradient, f32 and f64; the layer, and that
+ * decoding with a cache gives what it gives for all positions at once. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,6 +10,7 @@
 #include "layer_cases.h"
 #include "layer_trace.h"
 #include "nitro/attention.h"
+#include "nitro/control.h"
 
 static bool flag(const golden_case *c, const char *name) {
     return json_is_true(json_object_get(c->attributes, name));
@@ -90,6 +92,149 @@ static void the_layer_declares_four_dense_ones(void **state) {
     layer_trace_end(&t);
 }
 
+/* ---- decoding --------------------------------------------------------------------------------------------------- */
+
+enum { SAMPLES = 2, POSITIONS = 7, FEATURES = 12, HEADS = 4, MOST_ARRAYS = 9 };
+
+/* One layer; what is decoded is cut into `prompt` positions at once and the others one by one. */
+typedef struct decoding {
+    int64_t groups, head_size, cache_length, prompt;
+    bool rotary, no_bias;
+    nt_model *model;
+    nt_tensor x; /* [SAMPLES, POSITIONS, FEATURES] */
+} decoding;
+
+static nt_tensor window_mask(int64_t window) {
+    nt_shape shape = nt_dims(POSITIONS, POSITIONS);
+    nt_tensor query = nt_iota(NT_I32, shape, 0), key = nt_iota(NT_I32, shape, 1);
+    return nt_less(nt_sub(query, key), (double)window);
+}
+
+static nt_tensor at_once(const decoding *d) {
+    return nt_multi_head_attention(d->model, "a", d->x, HEADS, .groups = d->groups, .head_size = d->head_size,
+                                   .causal = true, .mask = window_mask(d->cache_length), .rotary = d->rotary,
+                                   .no_bias = d->no_bias);
+}
+
+static nt_tensor with_cache(const decoding *d, nt_tensor x, nt_attention_cache *cache, nt_tensor position) {
+    return nt_multi_head_attention(d->model, "a", x, HEADS, .groups = d->groups, .head_size = d->head_size,
+                                   .rotary = d->rotary, .no_bias = d->no_bias, .cache = cache, .position = position);
+}
+
+static nt_loop decode_one(nt_loop now, void *context) {
+    const decoding *d = context;
+    nt_attention_cache cache = {now.carry[0], now.carry[1]};
+    nt_tensor position = nt_add(now.index, (double)d->prompt);
+    nt_tensor y = with_cache(d, nt_reshape(now.inputs[0], SAMPLES, 1, FEATURES), &cache, position);
+    return (nt_loop){.carry = {cache.keys, cache.values}, .outputs = {nt_reshape(y, SAMPLES, FEATURES)}};
+}
+
+static nt_tensor one_by_one(decoding *d) {
+    nt_attention_cache cache =
+        nt_attention_cache_empty(NT_F32, SAMPLES, d->groups ? d->groups : HEADS, d->cache_length, d->head_size);
+    nt_tensor prompt = {0};
+    if (d->prompt) {
+        nt_tensor first = nt_slice(d->x, nt_dims(0, 0, 0), nt_dims(SAMPLES, d->prompt, FEATURES));
+        prompt = with_cache(d, first, &cache, nt_full(NT_I64, (nt_shape){0}, 0));
+    }
+    nt_tensor rest = nt_slice(d->x, nt_dims(0, d->prompt, 0), nt_dims(SAMPLES, POSITIONS, FEATURES));
+    nt_loop all = nt_scan(decode_one, d, .carry = {cache.keys, cache.values}, .inputs = {nt_transpose(rest, 1, 0, 2)});
+    rest = nt_transpose(all.outputs[0], 1, 0, 2);
+    return d->prompt ? nt_concatenate(1, prompt, rest) : rest;
+}
+
+static nt_array *drawn(nt_shape shape, const char *name) {
+    nt_array *array = nt_array_new(NT_F32, shape);
+    assert_non_null(array);
+    nt__init_draw(nt_normal(0.5), shape, nt__key_fold_text((nt__key){0, 7}, name), (size_t)nt_shape_elements(shape),
+                  array->data);
+    return array;
+}
+
+static void assert_close(const nt_array *a, const nt_array *b) {
+    double largest = 0;
+    for (int64_t i = 0; i < nt_shape_elements(a->shape); i++) {
+        largest = fmax(largest, fabs(nt_array_get(a, i)));
+        if (!(fabs(nt_array_get(a, i) - nt_array_get(b, i)) < 2e-6))
+            fail_msg("element %d: %.9g at once, %.9g with a cache", (int)i, nt_array_get(a, i), nt_array_get(b, i));
+    }
+    assert_true(largest > 0.1);
+}
+
+static void check_decoding(decoding d) {
+    const nt_shape shape = nt_dims(SAMPLES, POSITIONS, FEATURES);
+    nt__graph *graph = nt__trace_begin();
+    d.model = nt__model_new((nt__model_roles){1, 2, 3});
+    nt_array *arrays[MOST_ARRAYS] = {drawn(shape, "x")}, *results[2];
+    nt_tensor values[MOST_ARRAYS];
+    d.x = traced_input(0, (nt__type){NT_F32, shape});
+    nt__model_begin(d.model, true, NULL);
+    at_once(&d);
+    size_t count;
+    const nt__leaf *leaves = nt__model_leaves(d.model, &count);
+    assert_true(count < MOST_ARRAYS);
+    for (size_t i = 0; i < count; i++) {
+        arrays[i + 1] = drawn(leaves[i].type.shape, leaves[i].path);
+        values[i] = traced_input((int)i + 1, leaves[i].type);
+    }
+    nt__model_begin(d.model, false, values);
+    nt__result both[2] = {{.value = at_once(&d)}};
+    NT_REUSE(d.model) both[1].value = one_by_one(&d);
+    nt__model_end(d.model);
+    assert_ok(nt__trace_status(graph));
+    traced program = traced_compile(traced_engine(), both, 2);
+    traced_run(&program, arrays, results);
+    assert_close(results[0], results[1]);
+    traced_free(&program);
+    for (size_t i = 0; i < 2; i++) nt_array_free(results[i]);
+    for (size_t i = 0; i <= count; i++) nt_array_free(arrays[i]);
+    nt__trace_end(graph);
+    nt__model_free(d.model);
+}
+
+static void a_cache_gives_what_all_positions_at_once_give(void **state) {
+    (void)state;
+    check_decoding((decoding){.head_size = 3, .cache_length = POSITIONS});
+    check_decoding((decoding){.groups = 2, .head_size = 6, .cache_length = POSITIONS, .rotary = true});
+    check_decoding((decoding){.groups = 1, .head_size = 4, .cache_length = 9, .prompt = 3, .rotary = true});
+    check_decoding((decoding){.head_size = 3, .cache_length = POSITIONS, .prompt = 5, .no_bias = true});
+}
+
+/* A cache that is shorter than the text: each position sees the last ones, as many as the cache has places. */
+static void a_short_cache_is_a_window(void **state) {
+    (void)state;
+    check_decoding((decoding){.groups = 2, .head_size = 2, .cache_length = 3, .rotary = true});
+    check_decoding((decoding){.groups = 4, .head_size = 2, .cache_length = 4, .prompt = 4, .rotary = true});
+    check_decoding((decoding){.head_size = 3, .cache_length = 1});
+}
+
+/* ---- padding ---------------------------------------------------------------------------------------------------- */
+
+/* Lengths are the mask of the first keys of each sample; a sample without any gives 0. */
+static void lengths_hide_the_keys_behind_them(void **state) {
+    (void)state;
+    enum { KEYS = 5 };
+    static const int64_t wanted[3] = {2, 0, KEYS};
+    const nt_shape shape = nt_dims(3, 2, KEYS, 4);
+    nt__graph *graph = nt__trace_begin();
+    nt_array *arrays[] = {drawn(shape, "q"), drawn(shape, "k"), drawn(shape, "v"),
+                          nt_array_from(NT_I64, nt_dims(3), wanted), nt_array_new(NT_BOOL, nt_dims(3, 1, 1, KEYS))};
+    for (int i = 0; i < 3 * KEYS; i++) nt_array_set(arrays[4], i, i % KEYS < wanted[i / KEYS]);
+    nt_tensor x[5];
+    for (int i = 0; i < 5; i++) x[i] = traced_input(i, (nt__type){arrays[i]->dtype, arrays[i]->shape});
+    nt__result both[] = {{.value = nt_attention(x[0], x[1], x[2], .mask = x[4], .causal = true)},
+                         {.value = nt_attention(x[0], x[1], x[2], .lengths = x[3], .causal = true)}};
+    traced program = traced_compile(traced_engine(), both, 2);
+    nt_array *results[2];
+    traced_run(&program, arrays, results);
+    assert_close(results[0], results[1]);
+    for (int i = 0; i < 2 * KEYS * 4; i++) assert_true(nt_array_get(results[1], 2 * KEYS * 4 + i) == 0);
+    traced_free(&program);
+    for (int i = 0; i < 2; i++) nt_array_free(results[i]);
+    for (int i = 0; i < 5; i++) nt_array_free(arrays[i]);
+    nt__trace_end(graph);
+}
+
 /* ---- what is refused -------------------------------------------------------------------------------------------- */
 
 static void other_depth(const layer_trace *t) {
@@ -104,6 +249,35 @@ static void heads_that_do_not_divide(const layer_trace *t) {
     nt_multi_head_attention(t->model, "a", traced_input(1, (nt__type){NT_F32, nt_dims(2, 5, 12)}), 5);
 }
 
+static void lengths_of_another_batch(const layer_trace *t) {
+    nt_attention(t->x, t->x, t->x, .lengths = traced_input(1, (nt__type){NT_I32, nt_dims(3)}));
+}
+
+static void a_position_with_a_fraction(const layer_trace *t) {
+    nt_rotary(nt_slice(t->x, nt_dims(0, 0, 0, 0), nt_dims(2, 4, 5, 2)), .position = nt_full(NT_F32, (nt_shape){0}, 1));
+}
+
+static nt_tensor sequence(void) {
+    return traced_input(1, (nt__type){NT_F32, nt_dims(2, 5, 12)});
+}
+
+static void a_cache_without_a_position(const layer_trace *t) {
+    nt_attention_cache cache = nt_attention_cache_empty(NT_F32, 2, 4, 8, 3);
+    nt_multi_head_attention(t->model, "a", sequence(), 4, .cache = &cache);
+}
+
+static void a_cache_of_other_groups(const layer_trace *t) {
+    nt_attention_cache cache = nt_attention_cache_empty(NT_F32, 2, 4, 8, 3);
+    nt_multi_head_attention(t->model, "a", sequence(), 4, .groups = 2, .cache = &cache,
+                            .position = nt_full(NT_I32, (nt_shape){0}, 1));
+}
+
+static void a_cache_shorter_than_x(const layer_trace *t) {
+    nt_attention_cache cache = nt_attention_cache_empty(NT_F32, 2, 4, 4, 3);
+    nt_multi_head_attention(t->model, "a", sequence(), 4, .cache = &cache,
+                            .position = nt_full(NT_I32, (nt_shape){0}, 1));
+}
+
 static void wrong_shapes_are_refused(void **state) {
     (void)state;
     static const layer_refusal cases[] = {
@@ -114,6 +288,16 @@ static void wrong_shapes_are_refused(void **state) {
         {heads_that_do_not_divide,
          "multi_head_attention: 'a' needs x (and a context) [batch, length, features], a number of heads that divides "
          "the features or a .head_size, and .groups that divide the heads; got f32[2,5,12], 5 heads and 5 groups"},
+        {lengths_of_another_batch, "attention: .lengths has to be integers [2], got i32[3]"},
+        {a_position_with_a_fraction, "rotary: .position has to be integers [], got f32[]"},
+        {a_cache_without_a_position,
+         "multi_head_attention: 'a': .cache and .position go together, and without a .context"},
+        {a_cache_of_other_groups,
+         "multi_head_attention: 'a' needs a cache of keys and values [batch, 2 groups, length, 3], of the type of x "
+         "and at least as long; got f32[2,4,8,3] and f32[2,4,8,3] for x f32[2,5,12]"},
+        {a_cache_shorter_than_x,
+         "multi_head_attention: 'a' needs a cache of keys and values [batch, 4 groups, length, 3], of the type of x "
+         "and at least as long; got f32[2,4,4,3] and f32[2,4,4,3] for x f32[2,5,12]"},
     };
     layers_refuse(nt_dims(2, 4, 5, 3), cases, sizeof cases / sizeof *cases);
 }
@@ -123,6 +307,9 @@ int main(void) {
         cmocka_unit_test(attention_f32),
         cmocka_unit_test(attention_f64),
         cmocka_unit_test(the_layer_declares_four_dense_ones),
+        cmocka_unit_test(a_cache_gives_what_all_positions_at_once_give),
+        cmocka_unit_test(a_short_cache_is_a_window),
+        cmocka_unit_test(lengths_hide_the_keys_behind_them),
         cmocka_unit_test(wrong_shapes_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, traced_close_engine);
