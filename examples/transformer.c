@@ -19,7 +19,7 @@ static nt_status build_data(const Transformer *e, nt_data *data) {
 
 static nt_tensor forward(const Transformer_view *e, nt_model *m, nt_batch *batch) {
     nt_tensor x = embed(m, given_characters(batch), e->width);
-    for (int i = 0; i < e->layers; i++) NT_SCOPE(m, "block%d", i) x = block(m, x, e->heads);
+    for (int i = 0; i < e->layers; i++) NT_SCOPE(m, "block%d", i) x = block(m, x, e->heads, NULL, (nt_tensor){0});
     return tell(m, x);
 }
 

@@ -17,9 +17,11 @@ static inline nt_tensor embed(nt_model *m, nt_tensor text, int width) {
     return nt_embedding(m, "character", text, 256, width, .init = nt_normal(0.02));
 }
 
-static inline nt_tensor block(nt_model *m, nt_tensor x, int heads) {
+/* For all positions at once, or with a cache and the position that x begins at. */
+static inline nt_tensor block(nt_model *m, nt_tensor x, int heads, nt_attention_cache *cache, nt_tensor position) {
     nt_tensor y = nt_rms_norm(m, "attention_norm", x);
-    y = nt_multi_head_attention(m, "attention", y, heads, .causal = true, .rotary = true, .no_bias = true);
+    y = nt_multi_head_attention(m, "attention", y, heads, .causal = true, .rotary = true, .no_bias = true,
+                                .cache = cache, .position = position);
     x = nt_add(x, y);
     y = nt_rms_norm(m, "hidden_norm", x);
     y = nt_gelu_tanh(nt_dense(m, "hidden", y, 4 * nt_dim(x, -1), .no_bias = true));
