@@ -29,11 +29,12 @@ typedef struct nt_init {
         NT_INIT_UNIFORM,
         NT_INIT_NORMAL,
         NT_INIT_TRUNCATED_NORMAL,
-        NT_INIT_ORTHOGONAL
+        NT_INIT_ORTHOGONAL,
+        NT_INIT_FORGET_BIAS
     } kind;
     enum { NT_SCALE_ABSOLUTE, NT_SCALE_GLOROT, NT_SCALE_HE, NT_SCALE_LECUN } scale;
     double value; /* the constant, the limit of a uniform, the standard deviation of a normal (when the scale is
-                     absolute), the gain of an orthogonal one */
+                     absolute), the gain of an orthogonal one, what a forget gate has */
 } nt_init;
 
 nt_init nt_zeros(void);
@@ -54,6 +55,8 @@ nt_init nt_lecun_normal(void);
 /* A random rotation times the gain (Saxe et al. 2014): of [..., n] seen as a matrix with n columns, the rows or the
  * columns, whichever are fewer, have length `gain` and are orthogonal to one another. A gain of 1 keeps lengths. */
 nt_init nt_orthogonal(double gain);
+/* Of the bias of nt_lstm: `value` in the forget gate's quarter, 0 in the others. */
+nt_init nt_forget_bias(double value);
 
 /* ---- parameters and scopes -------------------------------------------------------------------------------------- */
 

@@ -19,10 +19,14 @@ typedef struct nt_recurrent_options {
     nt_recurrent_state initial; /* before the first position: zeros, each where it is not given */
     nt_recurrent_state *last;   /* when given, set to the state after the position that came last */
     nt_direction direction;     /* backward: from the last position to the first; results stay in their places */
+    nt_tensor lengths; /* integers [batch]: of each sample only the first so many positions count. The others, which
+                          are padding, leave the state as it is, so `last` is that of the last one that counts,
+                          and give zeros */
     bool no_bias;
     nt_init weight_init;    /* nt_glorot_uniform() */
     nt_init recurrent_init; /* nt_orthogonal(1) */
-    nt_init bias_init;      /* zeros */
+    nt_init bias_init;      /* zeros; of nt_lstm nt_forget_bias(1), by which a state is kept at first (Gers et al. 2000,
+                               Jozefowicz et al. 2015) */
 } nt_recurrent_options;
 
 /* Gates i, f, z, o (input, forget, cell, output): a = x weight + h recurrent_weight + bias; c = sigmoid(f) c +

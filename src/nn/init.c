@@ -59,6 +59,16 @@ nt_init nt_orthogonal(double gain) {
     return (nt_init){.kind = NT_INIT_ORTHOGONAL, .value = gain};
 }
 
+nt_init nt_forget_bias(double value) {
+    return (nt_init){.kind = NT_INIT_FORGET_BIAS, .value = value};
+}
+
+/* Whether an element of [gates * units] is of the second of four gates. */
+static bool is_of_forget_gate(nt_shape shape, size_t element) {
+    size_t width = shape.rank > 0 ? (size_t)shape.dims[shape.rank - 1] : 1;
+    return 4 * (element % width) / width == 1;
+}
+
 /* Inputs and outputs of one unit: [..., in, out], the leading axes being positions of a kernel. */
 static void fans(nt_shape shape, double *in, double *out) {
     double positions = 1;
@@ -106,6 +116,7 @@ void nt__init_draw(nt_init init, nt_shape shape, nt__key key, size_t count, floa
         switch (init.kind) {
         case NT_INIT_DEFAULT:
         case NT_INIT_CONSTANT: out[i] = (float)init.value; break;
+        case NT_INIT_FORGET_BIAS: out[i] = is_of_forget_gate(shape, i) ? (float)init.value : 0; break;
         case NT_INIT_UNIFORM: out[i] = uniform * (2 * scale) - scale; break;
         default: out[i] = normal_of_uniform(uniform, edge) * scale; break;
         }

@@ -7,8 +7,10 @@
 /* What a body needs of outside. */
 typedef struct recurrence {
     int64_t units;
-    nt_tensor weight; /* of the product with the hidden state */
-    nt_tensor bias;   /* of its part in a GRU's new gate; not set without bias */
+    nt_tensor weight;  /* of the product with the hidden state */
+    nt_tensor bias;    /* of its part in a GRU's new gate; not set without bias */
+    nt_tensor lengths; /* i32[batch, 1]; not set where all positions count */
+    nt_loop_body step; /* of one position that counts */
     nt_site site;
 } recurrence;
 
@@ -58,6 +60,17 @@ static nt_loop rnn_step(nt_loop now, void *context) {
     return (nt_loop){.carry = {hidden}, .outputs = {hidden}};
 }
 
+/* The step where a sample has the position; elsewhere its state stays and its output is 0. */
+static nt_loop step_of_lengths(nt_loop now, void *context) {
+    const recurrence *cell = context;
+    nt_loop next = cell->step(now, context);
+    nt_tensor counts = nt_less_at(now.index, cell->lengths, cell->site);
+    for (int i = 0; next.carry[i].trace; i++)
+        next.carry[i] = nt_where_at(counts, next.carry[i], now.carry[i], cell->site);
+    next.outputs[0] = nt_where_at(counts, next.outputs[0], nt_tensor_number(0), cell->site);
+    return next;
+}
+
 typedef struct kind {
     const char *what;
     int64_t gates;
@@ -82,6 +95,18 @@ static bool check_state(const kind *k, const char *name, const char *which, nt_t
     return false;
 }
 
+static bool check_lengths(const kind *k, const char *name, nt_tensor lengths, int64_t batch, nt_site site) {
+    char text[NT__TYPE_TEXT];
+    if (!lengths.trace) return true;
+    if (nt__tensor_failed(lengths)) return false;
+    nt__type type = {nt_dtype_of(lengths), nt_shape_of(lengths)};
+    bool integers = type.dtype != NT_BOOL && !nt_dtype_is_float(type.dtype);
+    if (integers && nt_shape_equal(type.shape, nt_dims(batch))) return true;
+    nt__trace_fail(site, k->what, "'%s' was given lengths of %s, and needs %lld integers, one for each sample", name,
+                   nt__type_text(type, text), (long long)batch);
+    return false;
+}
+
 static bool check(const kind *k, nt_model *m, const char *name, nt_tensor x, int64_t units,
                   const nt_recurrent_options *options, nt_site site) {
     char text[NT__TYPE_TEXT];
@@ -99,6 +124,7 @@ static bool check(const kind *k, nt_model *m, const char *name, nt_tensor x, int
         return false;
     }
     nt__type state = {type.dtype, nt_dims(type.shape.dims[0], units)};
+    if (!check_lengths(k, name, options->lengths, type.shape.dims[0], site)) return false;
     return check_state(k, name, "hidden", options->initial.hidden, state, site) &&
            check_state(k, name, "cell", options->initial.cell, state, site);
 }
@@ -114,23 +140,26 @@ static nt_tensor parameter(nt_model *m, const char *name, nt_tensor x, nt_shape 
 }
 
 /* [time, batch, gates * units] */
-static nt_tensor input_product(nt_model *m, nt_tensor x, int64_t width, const nt_recurrent_options *options,
-                               nt_site site) {
+static nt_tensor input_product(const kind *k, nt_model *m, nt_tensor x, int64_t width,
+                               const nt_recurrent_options *options, nt_site site) {
     nt_shape shape = nt_dims(nt_shape_of(x).dims[2], width);
     nt_init init = given_or(options->weight_init, nt_glorot_uniform());
     nt_tensor y = nt_transpose_at(x, nt_dims(1, 0, 2), site);
     y = nt_matmul_at(y, parameter(m, "weight", x, shape, init, site), site);
     if (options->no_bias) return y;
-    return nt_add_at(y, parameter(m, "bias", x, nt_dims(width), options->bias_init, site), site);
+    nt_init bias = k->has_cell ? given_or(options->bias_init, nt_forget_bias(1)) : options->bias_init;
+    return nt_add_at(y, parameter(m, "bias", x, nt_dims(width), bias, site), site);
 }
 
 static recurrence declare_cell(const kind *k, nt_model *m, nt_tensor x, int64_t units,
                                const nt_recurrent_options *options, nt_site site) {
     nt_init init = given_or(options->recurrent_init, nt_orthogonal(1));
-    recurrence made = {.units = units, .site = site};
+    recurrence made = {.units = units, .step = k->step, .site = site};
     made.weight = parameter(m, "recurrent_weight", x, nt_dims(units, k->gates * units), init, site);
     if (k->has_recurrent_bias && !options->no_bias)
         made.bias = parameter(m, "recurrent_bias", x, nt_dims(units), options->bias_init, site);
+    if (options->lengths.trace)
+        made.lengths = nt_reshape_at(nt_convert_at(options->lengths, NT_I32, site), nt_dims(-1, 1), site);
     return made;
 }
 
@@ -142,12 +171,12 @@ static nt_tensor recur(const kind *k, nt_model *m, const char *name, nt_tensor x
                        const nt_recurrent_options *options, nt_site site) {
     if (options->last) *options->last = (nt_recurrent_state){nt__failed(), k->has_cell ? nt__failed() : (nt_tensor){0}};
     if (!check(k, m, name, x, units, options, site) || !nt_scope_enter(m, site, "%s", name)) return nt__failed();
-    nt_scan_options scan = {.inputs = {input_product(m, x, k->gates * units, options, site)},
+    nt_scan_options scan = {.inputs = {input_product(k, m, x, k->gates * units, options, site)},
                             .direction = options->direction};
     recurrence made = declare_cell(k, m, x, units, options, site);
     scan.carry[0] = state_or_zeros(options->initial.hidden, x, units, site);
     if (k->has_cell) scan.carry[1] = state_or_zeros(options->initial.cell, x, units, site);
-    nt_loop all = nt_scan_at(k->step, k->what, &made, scan, site);
+    nt_loop all = nt_scan_at(made.lengths.trace ? step_of_lengths : k->step, k->what, &made, scan, site);
     nt_scope_leave(m);
     if (options->last) *options->last = (nt_recurrent_state){all.carry[0], all.carry[1]};
     return nt_transpose_at(all.outputs[0], nt_dims(1, 0, 2), site);

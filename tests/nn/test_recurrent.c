@@ -1,5 +1,5 @@
 /* src/nn/recurrent.c: recurrent layers against trusted numbers, value and gradient, f32 and f64, both directions; what
- * they declare and refuse. */
+ * they declare and refuse; sequences of several lengths. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -141,6 +141,153 @@ static void golden_f64(void **state) {
     golden_check(&plan, NT_F64);
 }
 
+/* ---- lengths ---------------------------------------------------------------------------------------------------- */
+
+enum { SAMPLES = 3, TIME = 4, FEATURES = 2, UNITS = 2 };
+static const int64_t lengths[SAMPLES] = {TIME, 2, 0};
+
+/* sin(a), sin(a + 0.7), ... */
+static nt_array *waves(nt_shape shape, double a) {
+    nt_array *array = nt_array_new(NT_F32, shape);
+    assert_non_null(array);
+    for (int64_t i = 0; i < nt_shape_elements(shape); i++) nt_array_set(array, i, sin(a + 0.7 * (double)i));
+    return array;
+}
+
+typedef nt_tensor (*recurrent_layer)(nt_model *m, const char *name, nt_tensor x, int64_t units,
+                                     nt_recurrent_options options, nt_site site);
+
+/* A layer of waves in a trace: input 0 is x, input 1 the lengths. */
+typedef struct waving {
+    recurrent_layer layer;
+    nt_direction direction;
+    nt__graph *graph;
+    nt_model *model;
+    nt_tensor x, lengths;
+    nt_array *arrays[MOST_LEAVES + 2];
+    size_t count;
+} waving;
+
+static nt_tensor call(const waving *w, nt_tensor x, nt_tensor counted, nt_recurrent_state *last) {
+    nt_recurrent_options options = {.direction = w->direction, .lengths = counted, .last = last};
+    return w->layer(w->model, "l", x, UNITS, options, NT_SITE);
+}
+
+static double start_of(const char *path) {
+    static const char *const order[] = {"l.weight", "l.recurrent_weight", "l.bias", "l.recurrent_bias"};
+    int start = 0;
+    while (strcmp(order[start], path)) start++;
+    return start + 1;
+}
+
+static void waving_begin(waving *w, recurrent_layer made_by, nt_direction direction) {
+    const nt_shape shape = nt_dims(SAMPLES, TIME, FEATURES);
+    *w = (waving){.layer = made_by, .direction = direction, .graph = nt__trace_begin(), .count = 2};
+    w->model = nt__model_new((nt__model_roles){1, 2, 3});
+    w->arrays[0] = waves(shape, 0.3);
+    w->arrays[1] = nt_array_from(NT_I64, nt_dims(SAMPLES), lengths);
+    w->x = traced_input(0, (nt__type){NT_F32, shape});
+    w->lengths = traced_input(1, (nt__type){NT_I64, nt_dims(SAMPLES)});
+    nt__model_begin(w->model, true, NULL);
+    call(w, w->x, (nt_tensor){0}, NULL);
+    size_t count;
+    nt_tensor values[MOST_LEAVES];
+    const nt__leaf *leaves = nt__model_leaves(w->model, &count);
+    assert_true(count < MOST_LEAVES);
+    for (size_t i = 0; i < count; i++) {
+        w->arrays[w->count] = waves(leaves[i].type.shape, start_of(leaves[i].path));
+        values[i] = traced_input((int)w->count++, leaves[i].type);
+    }
+    nt__model_begin(w->model, false, values);
+}
+
+/* Runs what was traced, and ends the trace; the arrays are the caller's. */
+static void waving_run(waving *w, const nt__result *results, size_t count, nt_array **out) {
+    nt__model_end(w->model);
+    assert_ok(nt__trace_status(w->graph));
+    traced program = traced_compile(traced_engine(), results, count);
+    traced_run(&program, w->arrays, out);
+    traced_free(&program);
+    for (size_t i = 0; i < w->count; i++) nt_array_free(w->arrays[i]);
+    nt__trace_end(w->graph);
+    nt__model_free(w->model);
+}
+
+/* By torch 2.15.0, f64: LSTM of waves from 0.3 (x), 1 (weight), 2 (recurrent weight) and 3 (bias, the other one 0), of
+ * pack_padded_sequence with the lengths 4 and 2. */
+static const double packed[] = {
+    -0.14917603182628608, -0.1720481338106363,   -0.2053322040017985, -0.2768527219082714,
+    -0.11568635563342189, -0.004892972078733706, 0.04352201782354373, 0.07519079977832666,
+    -0.0745411795765586,  0.08915358977581445,   -0.1538852734047252, -0.2370509265851063,
+};
+static const double packed_cell[] = {0.04699971135395031, 0.08487017883173809, -0.6408265761008911,
+                                     -0.5994441803365005};
+
+static void sequences_end_at_their_lengths(void **state) {
+    (void)state;
+    waving w;
+    nt_array *out[3];
+    nt_recurrent_state last;
+    waving_begin(&w, nt_lstm_at, NT_FORWARD);
+    nt_tensor y = call(&w, w.x, w.lengths, &last);
+    waving_run(&w, (const nt__result[]){{.value = y}, {.value = last.hidden}, {.value = last.cell}}, 3, out);
+    for (int i = 0; i < SAMPLES * TIME * UNITS; i++)
+        assert_true(fabs(nt_array_get(out[0], i) - (i < 12 ? packed[i] : 0)) < 1e-6);
+    for (int i = 0; i < SAMPLES * UNITS; i++) {
+        assert_true(fabs(nt_array_get(out[1], i) - (i < 4 ? packed[i < 2 ? 6 + i : 8 + i] : 0)) < 1e-6);
+        assert_true(fabs(nt_array_get(out[2], i) - (i < 4 ? packed_cell[i] : 0)) < 1e-6);
+    }
+    for (int i = 0; i < 3; i++) nt_array_free(out[i]);
+}
+
+/* Each sample on its own, cut to its length and filled with zeros. */
+static nt_tensor cut_apart(const waving *w, nt_tensor *last) {
+    nt_tensor y[SAMPLES], states[SAMPLES];
+    for (int i = 0; i < SAMPLES; i++) {
+        y[i] = nt_full(NT_F32, nt_dims(1, TIME, UNITS), 0);
+        states[i] = nt_full(NT_F32, nt_dims(1, UNITS), 0);
+        if (lengths[i] == 0) continue;
+        nt_tensor x = nt_slice(w->x, nt_dims(i, 0, 0), nt_dims(i + 1, lengths[i], FEATURES));
+        nt_recurrent_state state;
+        NT_REUSE(w->model) y[i] = call(w, x, (nt_tensor){0}, &state);
+        y[i] = nt_pad(y[i], nt_dims(0, 0, 0), nt_dims(0, TIME - lengths[i], 0), 0);
+        states[i] = state.hidden;
+    }
+    *last = nt_concatenate_at(states, SAMPLES, 0, NT_SITE);
+    return nt_concatenate_at(y, SAMPLES, 0, NT_SITE);
+}
+
+static nt_tensor gradient(const waving *w, nt_tensor y, nt_tensor last) {
+    return nt_grad(nt_add(nt_sum(nt_square(y)), nt_sum(last)), w->x);
+}
+
+static void check_lengths(recurrent_layer made_by, nt_direction direction) {
+    waving w;
+    nt_array *out[6];
+    nt_recurrent_state last;
+    nt_tensor apart_last;
+    waving_begin(&w, made_by, direction);
+    nt_tensor y = call(&w, w.x, w.lengths, &last), apart = cut_apart(&w, &apart_last);
+    nt__result results[] = {{.value = y},     {.value = last.hidden}, {.value = gradient(&w, y, last.hidden)},
+                            {.value = apart}, {.value = apart_last},  {.value = gradient(&w, apart, apart_last)}};
+    waving_run(&w, results, 6, out);
+    for (int i = 0; i < 3; i++) {
+        assert_true(fabs(nt_array_get(out[i], 0)) > 1e-3);
+        for (int64_t k = 0; k < nt_shape_elements(out[i]->shape); k++)
+            assert_true(fabs(nt_array_get(out[i], k) - nt_array_get(out[i + 3], k)) < 1e-6);
+    }
+    for (int i = 0; i < 6; i++) nt_array_free(out[i]);
+}
+
+static void lengths_are_as_cutting_each_sample(void **state) {
+    (void)state;
+    static const recurrent_layer layers[] = {nt_lstm_at, nt_gru_at, nt_rnn_at};
+    for (int i = 0; i < 3; i++) {
+        check_lengths(layers[i], NT_FORWARD);
+        check_lengths(layers[i], NT_BACKWARD);
+    }
+}
+
 /* ---- what they declare and refuse ------------------------------------------------------------------------------- */
 
 static layer_trace begin(void) {
@@ -180,6 +327,22 @@ static void layers_declare_what_they_say(void **state) {
     }
     assert_int_equal(leaves[0].init.kind, NT_INIT_UNIFORM);
     assert_int_equal(leaves[2].init.kind, NT_INIT_ORTHOGONAL);
+    assert_int_equal(leaves[4].init.kind, NT_INIT_DEFAULT);
+    float bias[16];
+    assert_ok(nt__leaf_draw(&leaves[1], (nt__key){0, 1}, bias));
+    for (int i = 0; i < 16; i++) assert_true(bias[i] == (i / 4 == 1 ? 1 : 0));
+    layer_trace_end(&f);
+}
+
+/* A given initialiser is that of the whole bias. */
+static void a_forget_bias_can_be_left_out(void **state) {
+    (void)state;
+    layer_trace f = begin();
+    nt_lstm(f.model, "lstm", f.x, 4, .bias_init = nt_zeros());
+    size_t count;
+    const nt__leaf *leaves = nt__model_leaves(f.model, &count);
+    assert_string_equal(leaves[1].path, "lstm.bias");
+    assert_int_equal(leaves[1].init.kind, NT_INIT_CONSTANT);
     layer_trace_end(&f);
 }
 
@@ -203,6 +366,10 @@ static void refused_cell(const layer_trace *f) {
     nt_gru(f->model, "g", f->x, 4, .initial.cell = nt_full(NT_F32, nt_dims(2, 4), 0));
 }
 
+static void refused_lengths(const layer_trace *f) {
+    nt_rnn(f->model, "r", f->x, 4, .lengths = nt_full(NT_I32, nt_dims(2, 5), 1));
+}
+
 static const layer_refusal refusals[] = {
     {refused_rank, "lstm: 'l' needs a floating tensor [batch, time, features] and at least 1 unit, got f32[2,15] and "
                    "4"},
@@ -212,6 +379,7 @@ static const layer_refusal refusals[] = {
                    "4"},
     {refused_state, "lstm: 'l' has an initial hidden state of f32[2,3], and needs f32[2,4]"},
     {refused_cell, "gru: 'g' was given an initial cell state, which only nt_lstm has"},
+    {refused_lengths, "rnn: 'r' was given lengths of i32[2,5], and needs 2 integers, one for each sample"},
 };
 
 static void wrong_layers_are_refused(void **state) {
@@ -221,9 +389,9 @@ static void wrong_layers_are_refused(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(golden_f32, free_models),
-        cmocka_unit_test_teardown(golden_f64, free_models),
-        cmocka_unit_test(layers_declare_what_they_say),
+        cmocka_unit_test_teardown(golden_f32, free_models), cmocka_unit_test_teardown(golden_f64, free_models),
+        cmocka_unit_test(sequences_end_at_their_lengths),   cmocka_unit_test(lengths_are_as_cutting_each_sample),
+        cmocka_unit_test(layers_declare_what_they_say),     cmocka_unit_test(a_forget_bias_can_be_left_out),
         cmocka_unit_test(wrong_layers_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, traced_close_engine);
