@@ -34,13 +34,16 @@ typedef struct nt_log_line {
     const nt_log_value *values;
     size_t count;
     const nt_array *array; /* of a histogram and an image; else NULL */
+    bool once; /* in a log that goes on: is left out where what was kept of the log has the same line already */
 } nt_log_line;
 
 /* Where a log begins. */
 typedef struct nt_log_start {
     const char *run_dir; /* it exists, and is locked */
     bool resumes;        /* goes on with the log that is there; else a new one takes its place */
-    int64_t step; /* resumes: what was logged behind that step is to be forgotten, so that no step is there twice */
+    int64_t step;     /* resumes: what was logged behind that step is to be forgotten, so that no step is there twice */
+    int64_t position; /* resumes: what the logger's `position` gave when the state was saved that the run goes on from,
+                         which is exact within a step; -1: not known */
 } nt_log_start;
 
 /* A logger is called on the training thread. What it returns other than NT_OK ends training; nt_fail says why. */
@@ -51,6 +54,9 @@ typedef struct nt_logger {
     /* Takes a line, and writes it out so that a kill takes nothing back. A type that the logger has no form for is no
      * failure. Required. */
     nt_status (*line)(void *state, const nt_log_line *line);
+    /* Where the log is now, 0 or more: kept with each state of the run that is saved, and given back to `open` when a
+     * run goes on from that. NULL: the step alone says it. */
+    int64_t (*position)(void *state);
     /* When the run is freed. NULL: nothing to do. Closing says nothing of how the run ended: "finish" does. */
     void (*close)(void *state);
     void *context;

@@ -20,6 +20,7 @@ struct nt__jsonl {
     off_t length; /* of the whole lines */
     bool begun;   /* it has its name */
     char *path, *fresh;
+    char *taken; /* the lines of the former log that it began with, until one is added; else NULL */
 };
 
 static nt_status fail_to_write(const nt__jsonl *log) {
@@ -43,6 +44,60 @@ nt_status nt__jsonl_open(const char *path, nt__jsonl **out) {
     nt__jsonl_close(log);
     return status;
 }
+
+/* ---- going on --------------------------------------------------------------------------------------------------- */
+
+static bool ends_line(const char *bytes, size_t size, int64_t length) {
+    return length >= 0 && (size_t)length <= size && (length == 0 || bytes[length - 1] == '\n');
+}
+
+static nt_status read_lines(const char *path, int64_t length, char **out) {
+    size_t size;
+    nt_status status = nt__read_regular(path, out, &size);
+    if (status != NT_OK) return status;
+    if (ends_line(*out, size, length)) {
+        (*out)[length] = 0;
+        return NT_OK;
+    }
+    nt__free(*out);
+    *out = NULL;
+    return nt__fail(NT_INVALID, "%s has %zu bytes, and no line of it ends at byte %lld: it was changed", path, size,
+                    (long long)length);
+}
+
+nt_status nt__jsonl_continue(const char *path, int64_t length, nt__jsonl **out) {
+    char *taken = NULL;
+    *out = NULL;
+    nt_status status = read_lines(path, length, &taken);
+    if (status != NT_OK) return status;
+    status = nt__jsonl_open(path, out);
+    if (status != NT_OK) {
+        nt__free(taken);
+        return status;
+    }
+    nt__jsonl *log = *out;
+    log->taken = taken;
+    if (nt__write_all(log->file, taken, (size_t)length)) {
+        log->length = (off_t)length;
+        return NT_OK;
+    }
+    status = fail_to_write(log);
+    nt__jsonl_close(log);
+    *out = NULL;
+    return status;
+}
+
+int64_t nt__jsonl_length(const nt__jsonl *log) {
+    return (int64_t)log->length;
+}
+
+static bool has_line(const char *lines, const char *line) {
+    const char *at = lines ? strstr(lines, line) : NULL;
+    while (at && at != lines && at[-1] != '\n') at = strstr(at + 1, line);
+    return at != NULL;
+}
+
+/* ---- a line ----------------------------------------------------------------------------------------------------- */
 
 /* JSON holds nothing else. */
 static nt_status check_text(const nt__jsonl *log, const nt_log_value *value) {
@@ -121,15 +176,21 @@ nt_status nt__jsonl_line(nt__jsonl *log, const nt_log_line *line) {
     json_decref(object);
     free(text);
     if (!whole) return nt__fail(NT_OUT_OF_MEMORY, "%s: no memory for a line of the log", log->path);
-    nt_status status = append(log, whole);
+    bool is_there = line->once && has_line(log->taken, whole);
+    nt_status status = is_there ? NT_OK : append(log, whole);
     nt__free(whole);
-    return status == NT_OK && !log->begun ? begin(log) : status;
+    if (!line->once) {
+        nt__free(log->taken);
+        log->taken = NULL;
+    }
+    return status == NT_OK && !is_there && !log->begun ? begin(log) : status;
 }
 
 void nt__jsonl_close(nt__jsonl *log) {
     if (!log) return;
     if (log->file >= 0) close(log->file);
     if (log->file >= 0 && !log->begun) unlink(log->fresh);
+    nt__free(log->taken);
     nt__free(log->fresh);
     nt__free(log->path);
     nt__free(log);
@@ -141,7 +202,11 @@ static nt_status open_logger(void *context, const nt_log_start *start, void **st
     (void)context;
     nt__jsonl *log = NULL;
     char *path = nt__sprintf("%s/metrics.jsonl", start->run_dir);
-    nt_status status = path ? nt__jsonl_open(path, &log) : NT_OUT_OF_MEMORY;
+    nt_status status = NT_OUT_OF_MEMORY;
+    if (path) {
+        bool goes_on = start->resumes && start->position >= 0 && access(path, F_OK) == 0;
+        status = goes_on ? nt__jsonl_continue(path, start->position, &log) : nt__jsonl_open(path, &log);
+    }
     nt__free(path);
     *state = log;
     return status;
@@ -155,4 +220,9 @@ static void close_logger(void *state) {
     nt__jsonl_close(state);
 }
 
-const nt_logger nt__jsonl_logger = {.name = "jsonl", .open = open_logger, .line = log_line, .close = close_logger};
+static int64_t position(void *state) {
+    return nt__jsonl_length(state);
+}
+
+const nt_logger nt__jsonl_logger = {
+    .name = "jsonl", .open = open_logger, .line = log_line, .position = position, .close = close_logger};

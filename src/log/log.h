@@ -18,8 +18,18 @@ nt_status nt__loggers_check_own(const nt_logger *loggers, size_t count);
 
 typedef struct nt__log nt__log;
 
-/* Opens those of `names`, then those of the user's. */
-nt_status nt__log_open(const char *names, const nt_logger *own, size_t count, const nt_log_start *start, nt__log **out);
+/* Where one of them is. */
+typedef struct nt__log_position {
+    const char *name;
+    int64_t at;
+} nt__log_position;
+
+/* Opens those of `names`, then those of the user's. Where start->resumes, `positions` has those that were kept; others
+ * are not known. */
+nt_status nt__log_open(const char *names, const nt_logger *own, size_t count, const nt_log_start *start,
+                       const nt__log_position *positions, size_t position_count, nt__log **out);
+/* Of the loggers that have a position, the one of that index; false beyond the last. The name is the logger's. */
+bool nt__log_position_at(const nt__log *log, size_t index, nt__log_position *out);
 /* To each of them; the first failure ends it. */
 nt_status nt__log_line(nt__log *log, const nt_log_line *line);
 void nt__log_close(nt__log *log);
@@ -32,6 +42,11 @@ typedef struct nt__jsonl nt__jsonl;
 /* Starts the log at `path`. With its first line it takes the place of a log that is there already, which is kept as
  * "<path>.previous" and replaces an older one; a log without a line leaves everything as it was. */
 nt_status nt__jsonl_open(const char *path, nt__jsonl **out);
+/* The same for a run that goes on: the first `length` bytes of the log at `path` are the beginning of the new one. They
+ * end a line; NT_INVALID where they do not, or where the log is shorter: then it is not the one that was written. */
+nt_status nt__jsonl_continue(const char *path, int64_t length, nt__jsonl **out);
+/* Bytes of its lines: what nt__jsonl_continue is given to go on behind them. */
+int64_t nt__jsonl_length(const nt__jsonl *log);
 /* One line: the values, then type, and with a context that, step and epoch (J3, J4), which win over values of the same
  * name. An error when a name or a text is not UTF-8. A line that cannot be written whole is not there. Whole numbers
  * have no point, others 9 digits. Histograms and images are left out. */

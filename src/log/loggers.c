@@ -87,33 +87,49 @@ static nt_status named(const opened *o, nt_status status) {
     return nt__fail_in(status, "logger '%s'", o->logger.name);
 }
 
-static nt_status open_one(nt__log *log, const nt_logger *logger, bool is_own, const nt_log_start *start) {
+/* What opening takes. */
+typedef struct beginning {
+    const nt_log_start *start;
+    const nt__log_position *positions;
+    size_t position_count;
+} beginning;
+
+static int64_t position_of(const beginning *begin, const char *name) {
+    for (size_t i = 0; i < begin->position_count; i++)
+        if (strcmp(begin->positions[i].name, name) == 0) return begin->positions[i].at;
+    return -1;
+}
+
+static nt_status open_one(nt__log *log, const nt_logger *logger, bool is_own, const beginning *begin) {
     if (!NT__GROW(log->items, log->count, log->capacity)) return NT_OUT_OF_MEMORY;
     opened *o = &log->items[log->count];
     *o = (opened){.logger = *logger, .is_own = is_own};
     if (is_own) nt__fail_nothing();
-    nt_status status = logger->open(logger->context, start, &o->state);
+    nt_log_start start = *begin->start;
+    start.position = start.resumes ? position_of(begin, logger->name) : -1;
+    nt_status status = logger->open(logger->context, &start, &o->state);
     if (status == NT_OK) log->count++;
     return named(o, status);
 }
 
-static nt_status open_named(nt__log *log, const char *names, const nt_log_start *start) {
+static nt_status open_named(nt__log *log, const char *names, const beginning *begin) {
     nt_status status = NT_OK;
     if (is_none(names)) return NT_OK;
     for (size_t length; status == NT_OK; names += length + 1) {
         const nt_logger *logger = next_logger(names, &length);
-        status = logger ? open_one(log, logger, false, start) : fail_without(names, length);
+        status = logger ? open_one(log, logger, false, begin) : fail_without(names, length);
         if (!names[length]) break;
     }
     return status;
 }
 
 nt_status nt__log_open(const char *names, const nt_logger *own, size_t count, const nt_log_start *start,
-                       nt__log **out) {
+                       const nt__log_position *positions, size_t position_count, nt__log **out) {
+    const beginning begin = {start, positions, position_count};
     nt__log *log = *out = nt__alloc(1, sizeof *log);
     if (!log) return NT_OUT_OF_MEMORY;
-    nt_status status = open_named(log, names, start);
-    for (size_t i = 0; status == NT_OK && i < count; i++) status = open_one(log, &own[i], true, start);
+    nt_status status = open_named(log, names, &begin);
+    for (size_t i = 0; status == NT_OK && i < count; i++) status = open_one(log, &own[i], true, &begin);
     if (status == NT_OK) return NT_OK;
     nt__log_close(log);
     *out = NULL;
@@ -128,6 +144,16 @@ nt_status nt__log_line(nt__log *log, const nt_log_line *line) {
         status = named(o, o->logger.line(o->state, line));
     }
     return status;
+}
+
+bool nt__log_position_at(const nt__log *log, size_t index, nt__log_position *out) {
+    for (size_t i = 0; i < log->count; i++) {
+        const opened *o = &log->items[i];
+        if (!o->logger.position || index--) continue;
+        *out = (nt__log_position){o->logger.name, o->logger.position(o->state)};
+        return true;
+    }
+    return false;
 }
 
 void nt__log_close(nt__log *log) {

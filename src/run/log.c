@@ -75,7 +75,7 @@ static nt_status log_values(nt_run *run, nt__arena *texts) {
         if (is_logged(field) && !field_value(texts, field, run->fields, &values[count++])) return NT_OUT_OF_MEMORY;
     }
     for (size_t i = 0; i < extra - !run->preset; i++) values[count++] = settings[i];
-    return put_line(run, &(nt_log_line){.type = "params", .values = values, .count = count});
+    return put_line(run, &(nt_log_line){.type = "params", .values = values, .count = count, .once = true});
 }
 
 static nt_status log_parameters(nt_run *run) {
@@ -92,8 +92,9 @@ static nt_status log_report(nt_run *run) {
     nt__text text = {0};
     nt__report_add(run, &text);
     const nt_log_value values[] = {{"key", "binding_report", 0}, {"value", text.data, 0}};
-    nt_status status =
-        text.failed ? NT_OUT_OF_MEMORY : put_line(run, &(nt_log_line){.type = "other", .values = values, .count = 2});
+    nt_status status = text.failed
+                           ? NT_OUT_OF_MEMORY
+                           : put_line(run, &(nt_log_line){.type = "other", .values = values, .count = 2, .once = true});
     nt__text_free(&text);
     if (status != NT_INVALID) return status;
     nt__fail_nothing();
@@ -131,7 +132,7 @@ nt_status nt__run_lock_for(const nt_run *run, const char *path, int *descriptor)
 static nt_status open_log(nt_run *run) {
     const nt__settings *s = &run->settings;
     nt_status status =
-        nt__log_open(s->log, s->loggers, s->logger_count, &(nt_log_start){.run_dir = s->run_dir}, &run->log);
+        nt__log_open(s->log, s->loggers, s->logger_count, &(nt_log_start){.run_dir = s->run_dir}, NULL, 0, &run->log);
     if (status == NT_OK) status = log_parameters(run);
     return status == NT_OK ? log_report(run) : status;
 }

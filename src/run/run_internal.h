@@ -188,6 +188,14 @@ typedef struct nt__transfers {
     nt__tally steps[2], others, *now;
 } nt__transfers;
 
+/* Where training is in an epoch that it began: what it needs, beside the residents of the device, to go on there. */
+typedef struct nt__position {
+    bool is_open;                /* the epoch was begun and has not ended */
+    int64_t seen;                /* micro-batches of it that were launched */
+    double loss_sum, loss_count; /* of the epoch: loss_sum / loss_count is its mean */
+    double step_sum, step_count; /* the same of the step under way, of a weighted loss */
+} nt__position;
+
 /* ---- what a handle holds ---------------------------------------------------------------------------------------- */
 
 /* All programs, and what is known of them beside their text. */
@@ -283,6 +291,7 @@ struct nt_run {
 
     /* How far it is. */
     int64_t step, epoch;
+    nt__position resumed; /* where the next training goes on in its epoch; all zeros: it begins one */
     bool busy;         /* training, evaluating or predicting: hooks and listeners must not start that again */
     bool told_waiting; /* that training waits for data: said once */
     nt_metrics *results;

@@ -24,11 +24,9 @@ typedef struct loop {
     nt__buffer **optimizer_results, **norm_result;
     pending slots[2];
     int newest;
-    int64_t seen;                /* micro-batches of the epoch that were launched */
-    double loss_sum, loss_count; /* of the epoch: loss_sum / loss_count is its mean */
-    double step_sum, step_count; /* the same of the step under way, of a weighted loss */
+    nt__position at; /* in the epoch under way */
     double started;
-    double first_batch; /* nt__seconds when the epoch's first micro-batch was there */
+    double first_batch; /* nt__seconds when the first micro-batch of this pass was there; 0: none was yet */
     int64_t steps_in_all;
     nt__step_metrics metrics;
 } loop;
@@ -122,14 +120,14 @@ static double quotient(double sum, double count) {
 static nt_status account(loop *l, pending *p, double *loss) {
     double count = 1;
     nt_status status = l->run->weighted ? read_scalar(l, &p->count, &count) : NT_OK;
-    l->loss_sum += *loss * count;
-    l->loss_count += count;
+    l->at.loss_sum += *loss * count;
+    l->at.loss_count += count;
     if (status != NT_OK || !l->run->weighted) return status;
-    l->step_sum += *loss * count;
-    l->step_count += count;
+    l->at.step_sum += *loss * count;
+    l->at.step_count += count;
     if (!p->closes) return NT_OK;
-    *loss = quotient(l->step_sum, l->step_count);
-    l->step_sum = l->step_count = 0;
+    *loss = quotient(l->at.step_sum, l->at.step_count);
+    l->at.step_sum = l->at.step_count = 0;
     return NT_OK;
 }
 
@@ -176,7 +174,7 @@ static nt_status launch(loop *l, pending *p, bool first) {
 /* Launches the programs of one micro-batch, then completes the one before it. */
 static nt_status micro_batch(loop *l, nt__staged *staged) {
     nt_run *run = l->run;
-    int64_t position = l->seen++ % run->settings.accum;
+    int64_t position = l->at.seen++ % run->settings.accum;
     pending *before = &l->slots[l->newest], *now = &l->slots[l->newest = 1 - l->newest];
     now->staged = staged;
     now->step = run->step;
@@ -207,7 +205,7 @@ static nt_status pass(loop *l) {
         status = nt__stream_next(l->stream, &staged);
         if (status == NT_INTERRUPTED && nt__stop_requested()) status = NT_OK; /* stopped while it waited */
         if (status != NT_OK || !staged) break;
-        if (l->seen == 0) l->first_batch = nt__seconds();
+        if (l->first_batch == 0) l->first_batch = nt__seconds();
         status = micro_batch(l, staged);
     }
     /* The last loss is read on both normal ends; after a failure nothing of it is believed. */
@@ -237,7 +235,7 @@ static void advise(nt_run *run, double waited, double share) {
 /* LP-80, LP-83: from the first micro-batch on, for which everything had to start up. */
 static nt_status log_waiting(loop *l) {
     double waited = nt__stream_waited(l->stream), seconds = nt__seconds() - l->first_batch;
-    if (l->seen == 0 || seconds <= 0) return NT_OK;
+    if (l->first_batch == 0 || seconds <= 0) return NT_OK;
     double share = fmin(waited / seconds, 1);
     const nt_value value = {"data_wait_frac", share};
     advise(l->run, waited, share);
@@ -251,9 +249,9 @@ static nt_status train_pass(loop *l) {
                                   .field_count = run->routes.train.count,
                                   .seed = (uint64_t)run->settings.seed,
                                   .epoch = run->epoch,
+                                  .first_batch = l->at.seen,
                                   .stopping = nt__stop_requested};
-    l->seen = 0;
-    l->loss_sum = l->loss_count = l->step_sum = l->step_count = 0;
+    l->first_batch = 0;
     nt_status status = nt__stream_open(run->train, &options, &l->stream);
     if (status != NT_OK) return status;
     status = pass(l);
@@ -274,15 +272,24 @@ static nt_status validate_epoch(nt_run *run) {
     return status == NT_OK ? nt__log_values(run, "validate", run->step, run->epoch, values, count) : status;
 }
 
+/* The next one, or the rest of the one that the run was resumed in. */
+static void begin_epoch(loop *l) {
+    nt_run *run = l->run;
+    l->at = run->resumed;
+    run->resumed = (nt__position){0};
+    if (!l->at.is_open) run->epoch++;
+    l->at.is_open = true;
+}
+
 static nt_status epoch(loop *l) {
     nt_run *run = l->run;
     double start = nt__seconds();
-    run->epoch++;
+    begin_epoch(l);
     nt__results_forget(run);
     nt_status status = train_pass(l);
     if (status == NT_OK) status = validate_epoch(run);
     if (status != NT_OK) return status;
-    if (!l->seen) return NT_OK; /* stopped before the first one: there is nothing to tell */
+    if (!l->at.seen) return NT_OK; /* stopped before the first one: there is nothing to tell */
     size_t count;
     const nt_value *values = nt__result_values(run, &count);
     nt__tell(run, &(nt_event){.kind = NT_EVENT_EPOCH,
@@ -290,7 +297,7 @@ static nt_status epoch(loop *l) {
                               .max_epochs = run->settings.max_epochs,
                               .step = run->step,
                               .steps = l->steps_in_all,
-                              .loss = l->loss_count > 0 ? l->loss_sum / l->loss_count : NAN,
+                              .loss = l->at.loss_count > 0 ? l->at.loss_sum / l->at.loss_count : NAN,
                               .seconds = nt__seconds() - start,
                               .values = values,
                               .value_count = count});
@@ -332,11 +339,16 @@ int64_t nt__steps_of_all_epochs(const nt_run *run) {
     return __builtin_mul_overflow(an_epoch, run->settings.max_epochs, &steps) ? INT64_MAX : steps;
 }
 
+/* The one that the run was resumed in has an end to come. */
+static int64_t epochs_ended(const nt_run *run) {
+    return run->epoch - run->resumed.is_open;
+}
+
 /* The step at which this call ends, which may be past the horizon. */
 static int64_t steps_in_all(const nt_run *run) {
     int64_t all, an_epoch = nt__split_batches(run->train) / run->settings.accum;
-    if (__builtin_mul_overflow(an_epoch, run->settings.max_epochs - run->epoch, &all) ||
-        __builtin_add_overflow(all, run->step, &all))
+    if (__builtin_mul_overflow(an_epoch, run->settings.max_epochs - epochs_ended(run), &all) ||
+        __builtin_add_overflow(all, run->step - run->resumed.seen / run->settings.accum, &all))
         all = INT64_MAX;
     return run->settings.max_steps < all ? run->settings.max_steps : all;
 }
@@ -364,7 +376,8 @@ nt_status nt_train(nt_run *run) {
     if (status == NT_OK) status = nt__log_begin(run);
     run->busy = true;
     nt__transfers_begin(run);
-    while (status == NT_OK && run->epoch < run->settings.max_epochs && !steps_are_done(run) && !nt__stop_requested())
+    while (status == NT_OK && epochs_ended(run) < run->settings.max_epochs && !steps_are_done(run) &&
+           !nt__stop_requested())
         status = epoch(&l);
     nt__transfers_end(run);
     run->busy = false;
@@ -401,7 +414,7 @@ nt_status nt_train_more(nt_run *run, int64_t epochs, int64_t steps) {
         return nt__fail(NT_INVALID, "nt_train_more: %lld epochs and %lld steps; one of them has to be 1 or more",
                         (long long)epochs, (long long)steps);
     nt__settings before = run->settings;
-    run->settings.max_epochs = add_limited(run->epoch, epochs ? epochs : epochs_of(run, steps));
+    run->settings.max_epochs = add_limited(epochs_ended(run), epochs ? epochs : epochs_of(run, steps));
     run->settings.max_steps = steps ? add_limited(run->step, steps) : INT64_MAX;
     status = nt_train(run);
     run->settings.max_epochs = before.max_epochs;

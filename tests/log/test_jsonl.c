@@ -303,6 +303,71 @@ static void a_failed_allocation_leaves_nothing(void **state) {
     assert_int_equal(n, 4);
 }
 
+/* ---- a run that goes on ------------------------------------------------------------------------------------------ */
+
+static const nt_log_value name_value = {"name", "one", 0}, other_name = {"name", "two", 0}, loss = {"loss", NULL, 0.5};
+
+static nt_status write_once(nt__jsonl *log, const nt_log_value *value) {
+    return nt__jsonl_line(log, &(nt_log_line){.type = "params", .values = value, .count = 1, .once = true});
+}
+
+/* A log of a line about the run and two steps; the length behind the first of them. */
+static int64_t write_steps(const char *name) {
+    nt__jsonl *log = open_log(name);
+    assert_int_equal(write_once(log, &name_value), NT_OK);
+    write_line(log, "metrics", "train", 1, 1, &loss, 1);
+    int64_t length = nt__jsonl_length(log);
+    write_line(log, "metrics", "train", 2, 1, &loss, 1);
+    nt__jsonl_close(log);
+    return length;
+}
+
+/* B69 and J2: behind the step that the run goes on from, with no step twice. */
+static void a_log_goes_on_behind_a_step(void **state) {
+    (void)state;
+    int64_t length = write_steps("on.jsonl");
+    char *whole = read_log("on.jsonl");
+    nt__jsonl *log;
+    assert_int_equal(nt__jsonl_continue(scratch("on.jsonl"), length, &log), NT_OK);
+    assert_int_equal(nt__jsonl_length(log), length);
+    assert_log("on.jsonl", whole);
+    assert_int_equal(write_once(log, &name_value), NT_OK);
+    assert_log("on.jsonl", whole); /* it has that line: nothing was written */
+    write_line(log, "metrics", "train", 2, 1, &loss, 1);
+    nt__jsonl_close(log);
+    assert_log("on.jsonl", whole);
+    assert_log("on.jsonl.previous", whole);
+    nt__free(whole);
+}
+
+static void what_differs_of_a_run_that_goes_on_is_a_line(void **state) {
+    (void)state;
+    int64_t length = write_steps("differs.jsonl");
+    nt__jsonl *log;
+    assert_int_equal(nt__jsonl_continue(scratch("differs.jsonl"), length, &log), NT_OK);
+    assert_int_equal(write_once(log, &other_name), NT_OK);
+    nt__jsonl_close(log);
+    assert_log("differs.jsonl", "{\"name\":\"one\",\"type\":\"params\"}\n"
+                                "{\"loss\":0.5,\"type\":\"metrics\",\"context\":\"train\",\"epoch\":1,\"step\":1}\n"
+                                "{\"name\":\"two\",\"type\":\"params\"}\n");
+}
+
+static void a_log_that_was_changed_is_not_gone_on_with(void **state) {
+    (void)state;
+    int64_t length = write_steps("changed.jsonl");
+    char *whole = read_log("changed.jsonl");
+    const int64_t lengths[] = {-1, length - 1, length + 1, 100000};
+    nt__jsonl *log;
+    for (size_t i = 0; i < COUNT_OF(lengths); i++) {
+        assert_int_equal(nt__jsonl_continue(scratch("changed.jsonl"), lengths[i], &log), NT_INVALID);
+        assert_null(log);
+        assert_non_null(strstr(nt_error_message(), "no line of it ends at byte"));
+    }
+    assert_int_equal(nt__jsonl_continue(scratch("missing.jsonl"), 0, &log), NT_NOT_FOUND);
+    assert_log("changed.jsonl", whole);
+    nt__free(whole);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_line_is_an_object_with_its_place_in_the_run),
@@ -320,6 +385,9 @@ int main(void) {
         cmocka_unit_test(a_full_disk_is_told_at_the_line),
         cmocka_unit_test(a_log_without_a_first_line_changes_nothing),
         cmocka_unit_test(a_failed_allocation_leaves_nothing),
+        cmocka_unit_test(a_log_goes_on_behind_a_step),
+        cmocka_unit_test(what_differs_of_a_run_that_goes_on_is_a_line),
+        cmocka_unit_test(a_log_that_was_changed_is_not_gone_on_with),
     };
     return cmocka_run_group_tests(tests, scratch_make, scratch_remove);
 }

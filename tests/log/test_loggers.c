@@ -104,12 +104,45 @@ static void each_logger_gets_each_line(void **state) {
     loggers[1].close = NULL;
     nt_log_start start = start_here();
     nt__log *log;
-    assert_int_equal(nt__log_open("none", loggers, 2, &start, &log), NT_OK);
+    assert_int_equal(nt__log_open("none", loggers, 2, &start, NULL, 0, &log), NT_OK);
     assert_int_equal(nt__log_line(log, &(nt_log_line){.type = "params"}), NT_OK);
     assert_int_equal(nt__log_line(log, &(nt_log_line){.type = "finish"}), NT_OK);
     nt__log_close(log);
     assert_string_equal(first.text, "open(run again 12) params finish close ");
     assert_string_equal(second.text, "open(run again 12) params finish ");
+}
+
+static nt_status open_at(void *context, const nt_log_start *start, void **state) {
+    *(int64_t *)(*state = context) = start->position;
+    return NT_OK;
+}
+
+static int64_t one_further(void *state) {
+    return *(int64_t *)state + 1;
+}
+
+/* C6: each gets its own back; one that is not known, or has none, -1. */
+static void a_position_is_kept_for_each_logger(void **state) {
+    (void)state;
+    int64_t known = 0, unknown = 0, none = 0;
+    const nt_logger loggers[] = {
+        {.name = "none", .open = open_at, .line = note_line, .context = &none},
+        {.name = "known", .open = open_at, .line = note_line, .position = one_further, .context = &known},
+        {.name = "unknown", .open = open_at, .line = note_line, .position = one_further, .context = &unknown}};
+    const nt__log_position kept[] = {{"another", 3}, {"known", 40}};
+    nt_log_start start = start_here();
+    nt__log *log;
+    nt__log_position at;
+    assert_int_equal(nt__log_open("none", loggers, 3, &start, kept, 2, &log), NT_OK);
+    assert_true(known == 40 && unknown == -1 && none == -1);
+    assert_true(nt__log_position_at(log, 0, &at) && strcmp(at.name, "known") == 0 && at.at == 41);
+    assert_true(nt__log_position_at(log, 1, &at) && strcmp(at.name, "unknown") == 0 && at.at == 0);
+    assert_false(nt__log_position_at(log, 2, &at));
+    nt__log_close(log);
+    start.resumes = false;
+    assert_int_equal(nt__log_open("none", loggers, 3, &start, kept, 2, &log), NT_OK);
+    assert_int_equal(known, -1);
+    nt__log_close(log);
 }
 
 static void a_failure_says_which_logger_it_is_of(void **state) {
@@ -118,12 +151,13 @@ static void a_failure_says_which_logger_it_is_of(void **state) {
     nt_logger logger = logger_of(&n, "mine");
     nt_log_start start = start_here();
     nt__log *log;
-    assert_int_equal(nt__log_open("none", &logger, 1, &start, &log), NT_OK);
+    assert_int_equal(nt__log_open("none", &logger, 1, &start, NULL, 0, &log), NT_OK);
     assert_int_equal(nt__log_line(log, &(nt_log_line){.type = "params"}), NT_IO);
     assert_string_equal(nt_error_message(), "logger 'mine': the disk is on fire");
     n.silent = true;
     assert_int_equal(nt__log_line(log, &(nt_log_line){.type = "params"}), NT_IO);
-    assert_string_equal(nt_error_message(), "logger 'mine' failed (input or output) and does not say why: let it call nt_fail");
+    assert_string_equal(nt_error_message(),
+                        "logger 'mine' failed (input or output) and does not say why: let it call nt_fail");
     nt__log_close(log);
 }
 
@@ -134,7 +168,7 @@ static void a_logger_that_does_not_open_undoes_the_others(void **state) {
     nt_logger loggers[2] = {logger_of(&good, "good"), logger_of(&bad, "bad")};
     nt_log_start start = start_here();
     nt__log *log;
-    assert_int_equal(nt__log_open("none", loggers, 2, &start, &log), NT_NOT_FOUND);
+    assert_int_equal(nt__log_open("none", loggers, 2, &start, NULL, 0, &log), NT_NOT_FOUND);
     assert_string_equal(nt_error_message(), "logger 'bad': the disk is on fire");
     assert_null(log);
     assert_string_equal(good.text, "open(run again 12) close ");
@@ -153,7 +187,7 @@ static void a_failed_allocation_leaves_nothing(void **state) {
         nt__log *log;
         n.text[0] = 0;
         nt__memory_fail_at(i);
-        status = nt__log_open("jsonl", &logger, 1, &start, &log);
+        status = nt__log_open("jsonl", &logger, 1, &start, NULL, 0, &log);
         nt__memory_fail_at(0);
         assert_true(status == NT_OK || (status == NT_OUT_OF_MEMORY && !log));
         nt__log_close(log);
@@ -166,6 +200,7 @@ int main(void) {
         cmocka_unit_test(names_that_are_no_loggers_are_refused),
         cmocka_unit_test(a_function_that_is_missing_is_named),
         cmocka_unit_test(each_logger_gets_each_line),
+        cmocka_unit_test(a_position_is_kept_for_each_logger),
         cmocka_unit_test(a_failure_says_which_logger_it_is_of),
         cmocka_unit_test(a_logger_that_does_not_open_undoes_the_others),
         cmocka_unit_test(a_failed_allocation_leaves_nothing),
