@@ -112,9 +112,17 @@ typedef struct nt__hash {
     uint64_t low, high;
 } nt__hash;
 nt__hash nt__hash_bytes(const void *data, size_t length);
+/* The same of content that comes in parts, one after the other. NULL when memory is short. */
+typedef struct nt__hasher nt__hasher;
+nt__hasher *nt__hasher_new(void);
+void nt__hasher_add(nt__hasher *hasher, const void *data, size_t length);
+/* Of all parts; frees the hasher. */
+nt__hash nt__hasher_end(nt__hasher *hasher);
 bool nt__hash_equal(nt__hash a, nt__hash b);
 /* 32 lower-case hexadecimal digits and a NUL. */
 void nt__hash_hex(nt__hash hash, char out[33]);
+/* False: the text is not 32 such digits. */
+bool nt__hash_from_hex(const char *text, nt__hash *out);
 
 /* Numbers from 1 by hash. All zeros: empty. */
 typedef struct nt__map {
@@ -194,6 +202,11 @@ void nt__remove_leftovers(const char *folder);
 /* Gives the file "path" the second name "path.previous", in place of an older one: before another file is renamed to
  * "path", which so exists at every moment. Where files cannot have two names it is renamed. No file is no failure. */
 nt_status nt__keep_previous(const char *path);
+/* The first bytes of a regular file, at most `most`, and how many the file has. */
+nt_status nt__read_beginning(const char *path, size_t most, char **data, size_t *length, size_t *size);
+/* Whether the newest error of the system that a call for files met on this thread is one that may pass by itself, as on
+ * a file system of another machine; a full disk is not. */
+bool nt__file_error_may_pass(void);
 /* Makes a folder and its parents. */
 nt_status nt__make_folder(const char *path);
 /* Whether dlopen can map the file: a whole ELF shared object for this machine. The message does not name the file. */

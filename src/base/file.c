@@ -20,9 +20,19 @@ double nt__seconds(void) {
     return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
 
+static _Thread_local int newest_error;
+
+bool nt__file_error_may_pass(void) {
+    static const int passing[] = {EIO, EAGAIN, EBUSY, ESTALE, ETIMEDOUT};
+    for (size_t i = 0; i < sizeof passing / sizeof *passing; i++)
+        if (newest_error == passing[i]) return true;
+    return false;
+}
+
 /* "cannot <action> '<path>': <what the system says>", from errno. */
 static nt_status fail_from_errno(const char *action, const char *path) {
     int error = errno;
+    newest_error = error;
     nt_status status = error == ENOENT || error == ENOTDIR ? NT_NOT_FOUND : NT_IO;
     return nt__fail(status, "cannot %s '%s': %s%s", action, path, strerror(error), nt__write_advice(error));
 }
@@ -88,22 +98,58 @@ nt_status nt__read_file(const char *path, char **data, size_t *length) {
 }
 
 /* A pipe is opened without waiting for its other end, and then refused. */
-static nt_status read_regular(const char *path, int flags, size_t most, char **data, size_t *length) {
+static nt_status open_regular(const char *path, int flags, int *file, size_t *size) {
     struct stat info;
-    *data = NULL;
-    *length = 0;
-    int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | flags);
-    if (file < 0) return fail_from_errno("open", path);
-    nt_status status;
-    if (fstat(file, &info) != 0)
+    *file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | flags);
+    if (*file < 0) return fail_from_errno("open", path);
+    nt_status status = NT_OK;
+    if (fstat(*file, &info) != 0)
         status = fail_from_errno("look at", path);
     else if (!S_ISREG(info.st_mode))
         status = nt__fail(NT_IO, "cannot read '%s': it is no regular file", path);
-    else if ((uint64_t)info.st_size > most)
-        status =
-            nt__fail(NT_IO, "'%s' has %lld bytes, and no more than %zu are read", path, (long long)info.st_size, most);
+    *size = status == NT_OK ? (size_t)info.st_size : 0;
+    if (status != NT_OK) close(*file);
+    return status;
+}
+
+static nt_status read_regular(const char *path, int flags, size_t most, char **data, size_t *length) {
+    int file;
+    size_t size;
+    *data = NULL;
+    *length = 0;
+    nt_status status = open_regular(path, flags, &file, &size);
+    if (status != NT_OK) return status;
+    if (size > most)
+        status = nt__fail(NT_IO, "'%s' has %zu bytes, and no more than %zu are read", path, size, most);
     else
         status = read_all(file, path, data, length);
+    close(file);
+    if (status == NT_OK) return NT_OK;
+    nt__free(*data);
+    *data = NULL;
+    return status;
+}
+
+/* Fewer bytes than the file was said to have are no error: it may have been cut since. */
+static nt_status read_up_to(int file, const char *path, char *data, size_t most, size_t *length) {
+    while (*length < most) {
+        ssize_t got = read_some(file, data + *length, most - *length);
+        if (got < 0) return fail_from_errno("read", path);
+        if (got == 0) return NT_OK;
+        *length += (size_t)got;
+    }
+    return NT_OK;
+}
+
+nt_status nt__read_beginning(const char *path, size_t most, char **data, size_t *length, size_t *size) {
+    int file;
+    *data = NULL;
+    *length = 0;
+    nt_status status = open_regular(path, 0, &file, size);
+    if (status != NT_OK) return status;
+    if (*size < most) most = *size;
+    *data = nt__alloc(most + 1, 1);
+    status = *data ? read_up_to(file, path, *data, most, length) : NT_OUT_OF_MEMORY;
     close(file);
     if (status == NT_OK) return NT_OK;
     nt__free(*data);

@@ -203,11 +203,12 @@ typedef struct nt__record_writer_options {
     const char *run, *parent; /* parent NULL: a new run */
     nt__retention retention;  /* its texts are copied */
     bool locked;              /* the caller holds the folder's lock, and keeps it for longer than the writer lives */
+    double retry_seconds;     /* how long to wait before a second attempt; 0: half a second */
     bool synchronous;         /* write within nt__record_writer_put, without a thread */
 } nt__record_writer_options;
 
 /* Reads the manifest and clears the folder of what a kill left: unfinished files go, and records that the manifest does
- * not list yet are listed, or deleted where they would not be kept. */
+ * not list yet are listed. */
 nt_status nt__record_writer_open(const nt__record_writer_options *options, nt__record_writer **out);
 /* Whether a record with these metrics (of the facts) would be written (C27): always with keep_latest. With the score's
  * errors (C14). Waits for what is being written only without keep_latest. */
@@ -219,8 +220,9 @@ nt_status nt__record_writer_ready(nt__record_writer *writer);
 /* Hands a record over, also when the call fails: *record becomes zeros. Returns at once where nt__record_writer_ready
  * was called, else waits as that does; no record is dropped. `name`: of its file (C19), NULL for the usual one. Records
  * are written in order, each with the manifest and the deletions that follow from it (C13). A record takes the place of
- * the run's record of the same epoch and batch (C22). An error comes out at the next call: the folder is as it was
- * before that record, and the writer goes on with the next one. */
+ * the run's record of the same epoch and batch (C22). What is wrong with the record or the name comes out at once, and
+ * nothing is written. An error of the disk comes out at the next call, which does its own work all the same: the folder
+ * is as it was before that record. */
 nt_status nt__record_writer_put(nt__record_writer *writer, nt__record *record, const char *name);
 /* Waits until everything is on the disk; the error of what could not be written, once. */
 nt_status nt__record_writer_wait(nt__record_writer *writer);

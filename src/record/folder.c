@@ -1,0 +1,314 @@
+/* A folder of records as the run that writes into it has it: one record more, with the manifest and the deletions that
+ * follow; and the folder as a kill left it.
+ * Not here: the thread (writer.c), which records are kept (retention.c).
+ */
+#include "record/record_internal.h"
+
+#include <dirent.h>
+#include <math.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+static double wall_clock(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
+static char *path_of(const nt__record_folder *folder, const char *file) {
+    return nt__sprintf("%s/%s", folder->path, file);
+}
+
+/* ---- the score of a record (C14) -------------------------------------------------------------------------------- */
+
+static nt_status fail_no_metric(const char *metric, const json_t *metrics) {
+    nt__text names = {0};
+    const char *name;
+    const json_t *value;
+    json_object_foreach((json_t *)metrics, name, value) nt__text_add(&names, "%s%s", names.length ? ", " : "", name);
+    nt_status status = names.failed ? NT_OUT_OF_MEMORY
+                                    : nt__fail(NT_INVALID,
+                                               "checkpoints are ranked by '%s', which the validation does not report; "
+                                               "it reports: %s. Rank them by one of these",
+                                               metric, names.data);
+    nt__text_free(&names);
+    return status;
+}
+
+/* What was measured at the end of an epoch says nothing of a record within the next one. */
+static nt_status find_score(const nt__retention *retention, const json_t *facts, nt__record_entry *out) {
+    const json_t *metrics = json_object_get(facts, "metrics");
+    if (out->batch || json_object_size(metrics) == 0) return NT_OK;
+    const json_t *value = json_object_get(metrics, retention->metric);
+    if (!value) return fail_no_metric(retention->metric, metrics);
+    if (!nt__record_number_of(value, &out->score) || !isfinite(out->score))
+        return nt__fail(NT_INVALID,
+                        "checkpoints are ranked by '%s', which is %g after epoch %lld: a score must be finite",
+                        retention->metric, out->score, (long long)out->epoch);
+    out->scored = true;
+    return NT_OK;
+}
+
+static nt_status read_place(const json_t *facts, const char *key, int64_t *out) {
+    const json_t *value = json_object_get(facts, key);
+    *out = json_integer_value(value);
+    if (json_is_integer(value) && *out >= 0) return NT_OK;
+    return nt__fail(NT_INVALID, "the facts of a record need '%s', an integer from 0", key);
+}
+
+nt_status nt__record_folder_describe(const nt__record_folder *folder, const json_t *facts, nt__record_entry *out) {
+    *out = (nt__record_entry){.run = folder->run,
+                              .parent = folder->parent,
+                              .metric = folder->retention.metric,
+                              .higher_is_better = folder->retention.higher_is_better,
+                              .stop_reason = json_string_value(json_object_get(facts, "stop_reason"))};
+    nt_status status = read_place(facts, "epoch", &out->epoch);
+    if (status == NT_OK) status = read_place(facts, "batch", &out->batch);
+    if (status == NT_OK) status = read_place(facts, "step", &out->step);
+    if (status == NT_OK) status = find_score(&folder->retention, facts, out);
+    if (!out->scored) out->metric = NULL;
+    return status;
+}
+
+/* ---- the name of its file (C28) --------------------------------------------------------------------------------- */
+
+/* Free, or this run's own. */
+static bool is_ours_to_take(const nt__record_folder *folder, const char *file) {
+    const nt__record_entry *entry = nt__manifest_find(&folder->manifest, file);
+    if (entry) return nt__same_run(entry->run, folder->run);
+    char *path = path_of(folder, file);
+    bool is_free = path && access(path, F_OK) != 0;
+    nt__free(path);
+    return is_free;
+}
+
+/* "<stem>-run-<id>.safetensors", then "<stem>-run-<id>-2.safetensors". */
+static char *name_for_run(const nt__record_folder *folder, const char *name, int turn) {
+    int stem = (int)(strlen(name) - strlen(NT__RECORD_EXTENSION));
+    if (turn == 1) return nt__sprintf("%.*s-run-%s" NT__RECORD_EXTENSION, stem, name, folder->run);
+    return nt__sprintf("%.*s-run-%s-%d" NT__RECORD_EXTENSION, stem, name, folder->run, turn);
+}
+
+enum { MOST_TURNS = 1000 };
+
+/* *file becomes a copy of the name, or one made of it. */
+static nt_status choose_name(const nt__record_folder *folder, const char *name, char **file) {
+    *file = nt__strdup(name);
+    for (int turn = 1; *file && !is_ours_to_take(folder, *file) && turn <= MOST_TURNS; turn++) {
+        nt__free(*file);
+        *file = name_for_run(folder, name, turn);
+    }
+    return *file ? NT_OK : NT_OUT_OF_MEMORY;
+}
+
+/* ---- the manifest with one entry more --------------------------------------------------------------------------- */
+
+/* C22: one entry an epoch and batch of a run, and one a file. */
+static bool takes_place_of(const nt__record_entry *fresh, const nt__record_entry *entry) {
+    if (!nt__same_run(fresh->run, entry->run)) return false;
+    return (fresh->epoch == entry->epoch && fresh->batch == entry->batch) || strcmp(fresh->file, entry->file) == 0;
+}
+
+static nt_status copy_kept(const nt__record_folder *folder, const nt__manifest *all, nt__manifest *out) {
+    bool *kept = nt__alloc(all->count, sizeof *kept);
+    nt_status status = kept ? NT_OK : NT_OUT_OF_MEMORY;
+    if (kept) nt__retention_apply(&folder->retention, folder->run, all->entries, all->count, kept);
+    for (size_t i = 0; status == NT_OK && i < all->count; i++)
+        if (kept[i]) status = nt__manifest_add(out, &all->entries[i]);
+    nt__free(kept);
+    return status;
+}
+
+static nt_status plan(const nt__record_folder *folder, const nt__record_entry *fresh, nt__manifest *out) {
+    nt__manifest all = {0};
+    nt_status status = NT_OK;
+    for (size_t i = 0; status == NT_OK && i < folder->manifest.count; i++)
+        if (!takes_place_of(fresh, &folder->manifest.entries[i]))
+            status = nt__manifest_add(&all, &folder->manifest.entries[i]);
+    if (status == NT_OK) status = nt__manifest_add(&all, fresh);
+    if (status == NT_OK) status = copy_kept(folder, &all, out);
+    nt__manifest_free(&all);
+    return status;
+}
+
+/* ---- deletions -------------------------------------------------------------------------------------------------- */
+
+/* A record that cannot be deleted is in nobody's way; the next run in this folder tries again. */
+static void remove_record(const nt__record_folder *folder, const char *file) {
+    char *path = path_of(folder, file);
+    if (!path || nt__remove_file(path) != NT_OK) nt__notice("a checkpoint is left behind: %s", nt_error_message());
+    nt__free(path);
+}
+
+static void remove_displaced(const nt__record_folder *folder, const nt__manifest *before, const nt__manifest *after) {
+    for (size_t i = 0; i < before->count; i++)
+        if (!nt__manifest_find(after, before->entries[i].file)) remove_record(folder, before->entries[i].file);
+}
+
+/* ---- one record more (C13) -------------------------------------------------------------------------------------- */
+
+static nt_status complete_facts(const nt__record_folder *folder, nt__record *record, const nt__record_entry *entry) {
+    nt_status status = nt__record_set(record, "format_version", json_integer(NT__RECORD_FORMAT));
+    if (status == NT_OK) status = nt__record_set(record, "framework_version", json_string(NT__VERSION));
+    if (status == NT_OK) status = nt__record_set(record, "run", json_string(folder->run));
+    if (status == NT_OK)
+        status = nt__record_set(record, "parent", folder->parent ? json_string(folder->parent) : json_null());
+    return status == NT_OK ? nt__record_set(record, "entry", nt__entry_to_json(entry)) : status;
+}
+
+static nt_status write_record(const nt__record_folder *folder, nt__record *record, nt__record_entry *entry) {
+    nt_status status = complete_facts(folder, record, entry);
+    if (status != NT_OK) return status;
+    char *path = path_of(folder, entry->file);
+    status = path ? nt__record_write(path, record, &entry->hash) : NT_OUT_OF_MEMORY;
+    entry->hashed = status == NT_OK;
+    nt__free(path);
+    return status;
+}
+
+/* After a failure the disk says which manifest it has: that of before, or the new one where only the last sync failed.
+ * A record that it does not list was not to be. */
+static void undo(nt__record_folder *folder, const char *file) {
+    char message[NT__MESSAGE];
+    nt_status status = nt_error_status();
+    memcpy(message, nt_error_message(), sizeof message);
+    nt__manifest now;
+    if (nt__manifest_read(folder->path, &now) == NT_OK) {
+        nt__manifest_free(&folder->manifest);
+        folder->manifest = now;
+        if (!nt__manifest_find(&now, file)) remove_record(folder, file);
+    }
+    nt__fail(status, "%s", message);
+}
+
+static nt_status write_manifest(nt__record_folder *folder, const nt__record_entry *entry) {
+    nt__manifest after = {0};
+    nt_status status = plan(folder, entry, &after);
+    if (status == NT_OK) status = nt__manifest_write(folder->path, &after);
+    if (status != NT_OK) {
+        nt__manifest_free(&after);
+        return status;
+    }
+    remove_displaced(folder, &folder->manifest, &after);
+    nt__manifest_free(&folder->manifest);
+    folder->manifest = after;
+    return NT_OK;
+}
+
+static nt_status save_as(nt__record_folder *folder, nt__record *record, const char *name, nt__record_entry *entry) {
+    char *file;
+    nt_status status = choose_name(folder, name, &file);
+    if (status != NT_OK) return status;
+    entry->file = file;
+    entry->written = wall_clock();
+    status = write_record(folder, record, entry);
+    if (status == NT_OK) status = write_manifest(folder, entry);
+    if (status != NT_OK) undo(folder, file);
+    nt__free(file);
+    return status;
+}
+
+nt_status nt__record_folder_save(nt__record_folder *folder, nt__record *record, const char *name) {
+    nt__record_entry entry;
+    nt_status status = nt__record_folder_describe(folder, record->facts, &entry);
+    if (status != NT_OK || name) return status == NT_OK ? save_as(folder, record, name, &entry) : status;
+    char *usual = nt__record_name(&entry);
+    status = usual ? save_as(folder, record, usual, &entry) : NT_OUT_OF_MEMORY;
+    nt__free(usual);
+    return status;
+}
+
+/* ---- what a kill left ------------------------------------------------------------------------------------------- */
+
+/* The run has another record of the same epoch and batch that was written later. */
+static bool is_outdated(const nt__record_folder *folder, const nt__record_entry *entry) {
+    for (size_t i = 0; i < folder->manifest.count; i++) {
+        const nt__record_entry *other = &folder->manifest.entries[i];
+        if (takes_place_of(entry, other) && other->written >= entry->written) return true;
+    }
+    return false;
+}
+
+/* The kill came between a record and its manifest, or between the manifest and a deletion. It cannot be told which, and
+ * somebody may have moved the manifest away: so the record is listed, and what its run saves next decides. */
+static nt_status settle(nt__record_folder *folder, const nt__record_entry *entry) {
+    if (!is_outdated(folder, entry)) return nt__manifest_add(&folder->manifest, entry);
+    remove_record(folder, entry->file);
+    return NT_OK;
+}
+
+/* Whether the file `name` is a record that was written under this name: a copy that somebody made is not. `entry`
+ * borrows its texts from *facts. */
+static bool is_own_record(const nt__record_folder *folder, const char *name, json_t **facts, nt__record_entry *entry) {
+    nt__hash hash;
+    char *path = path_of(folder, name);
+    bool own = path && nt__record_read_header(path, facts, &hash) == NT_OK &&
+               nt__entry_from_facts(*facts, entry) == NT_OK && strcmp(entry->file, name) == 0;
+    nt__free(path);
+    if (own) {
+        entry->hash = hash;
+        entry->hashed = true;
+    }
+    return own;
+}
+
+static nt_status look_at(nt__record_folder *folder, const char *name) {
+    json_t *facts = NULL;
+    nt__record_entry entry;
+    nt_status status = NT_OK;
+    if (!nt__ends_in(name, NT__RECORD_EXTENSION) || nt__manifest_find(&folder->manifest, name)) return NT_OK;
+    if (is_own_record(folder, name, &facts, &entry))
+        status = settle(folder, &entry);
+    else
+        nt__fail_nothing();
+    json_decref(facts);
+    return status;
+}
+
+static nt_status clear(nt__record_folder *folder) {
+    const struct dirent *entry;
+    size_t listed = folder->manifest.count;
+    nt_status status = NT_OK;
+    DIR *entries = opendir(folder->path);
+    while (status == NT_OK && entries && (entry = readdir(entries))) status = look_at(folder, entry->d_name);
+    if (entries) closedir(entries);
+    if (status != NT_OK || folder->manifest.count == listed) return status;
+    return nt__manifest_write(folder->path, &folder->manifest);
+}
+
+/* ---- opening ---------------------------------------------------------------------------------------------------- */
+
+static bool copy_text(nt__record_folder *folder, const char *text, const char **out) {
+    *out = text ? nt__arena_strdup(&folder->texts, text) : NULL;
+    return *out || !text;
+}
+
+static nt_status open_folder(nt__record_folder *folder, const nt__record_writer_options *options) {
+    folder->retention = options->retention;
+    if (!copy_text(folder, options->folder, &folder->path) || !copy_text(folder, options->run, &folder->run) ||
+        !copy_text(folder, options->parent, &folder->parent) ||
+        !copy_text(folder, options->retention.metric, &folder->retention.metric))
+        return NT_OUT_OF_MEMORY;
+    nt_status status = nt__make_folder(folder->path);
+    if (status == NT_OK && !options->locked) status = nt__lock_folder(folder->path, &folder->lock);
+    if (status != NT_OK) return status;
+    nt__remove_leftovers(folder->path);
+    status = nt__manifest_read(folder->path, &folder->manifest);
+    return status == NT_OK ? clear(folder) : status;
+}
+
+nt_status nt__record_folder_open(const nt__record_writer_options *options, nt__record_folder *out) {
+    *out = (nt__record_folder){.lock = -1};
+    nt_status status = nt__retention_check(&options->retention);
+    if (status == NT_OK) status = open_folder(out, options);
+    if (status != NT_OK) nt__record_folder_close(out);
+    return status;
+}
+
+void nt__record_folder_close(nt__record_folder *folder) {
+    nt__manifest_free(&folder->manifest);
+    nt__arena_free(&folder->texts);
+    nt__unlock_folder(folder->lock);
+    *folder = (nt__record_folder){.lock = -1};
+}

@@ -1,0 +1,50 @@
+/* What the files of this folder share, and others need not know. */
+#ifndef NT_RECORD_RECORD_INTERNAL_H
+#define NT_RECORD_RECORD_INTERNAL_H
+
+#include "record/record.h"
+
+/* file.c: the facts of a record, and the hash that its header states of its content. */
+nt_status nt__record_read_header(const char *path, json_t **facts, nt__hash *hash);
+/* The same as nt__record_read; *hash becomes the content's. */
+nt_status nt__record_read_hashed(const char *path, nt__record *out, nt__hash *hash);
+
+/* manifest.c: adds a copy of an entry. */
+nt_status nt__manifest_add(nt__manifest *manifest, const nt__record_entry *entry);
+/* NULL when it lists no such file. */
+const nt__record_entry *nt__manifest_find(const nt__manifest *manifest, const char *file);
+/* Whether both are the same run: none is NT__LEGACY_RUN. */
+bool nt__same_run(const char *a, const char *b);
+const char *nt__run_name(const char *run);
+/* The later of two records of a run, by epoch and batch. */
+bool nt__is_later(const nt__record_entry *a, const nt__record_entry *b);
+/* An entry as JSON, and back; texts are borrowed from the JSON. */
+json_t *nt__entry_to_json(const nt__record_entry *entry);
+nt_status nt__entry_from_json(const json_t *value, nt__record_entry *out);
+/* The entry that a record's facts tell; texts are borrowed. */
+nt_status nt__entry_from_facts(const json_t *facts, nt__record_entry *out);
+
+/* retention.c: whether the entry was scored by the metric and the mode of `retention`. */
+bool nt__is_ranked(const nt__retention *retention, const nt__record_entry *entry);
+/* "val_loss, lower is better": an entry's metric and mode, `out` holds 128 bytes. */
+enum { NT__PAIR_TEXT = 128 };
+const char *nt__pair_text(const char *metric, bool higher_is_better, char out[NT__PAIR_TEXT]);
+
+/* ---- a folder, as the run that writes into it has it (folder.c) ------------------------------------------------- */
+
+typedef struct nt__record_folder {
+    const char *path, *run, *parent;
+    nt__retention retention;
+    nt__manifest manifest; /* as it is on the disk */
+    nt__arena texts;
+    int lock; /* -1: none is held here */
+} nt__record_folder;
+nt_status nt__record_folder_open(const nt__record_writer_options *options, nt__record_folder *out);
+/* The entry of a record with these facts, without file, hash and time; texts are borrowed. */
+nt_status nt__record_folder_describe(const nt__record_folder *folder, const json_t *facts, nt__record_entry *out);
+/* Writes the record, then the manifest, then deletes what that displaced. After a failure the folder is as it was, and
+ * its manifest was read again. */
+nt_status nt__record_folder_save(nt__record_folder *folder, nt__record *record, const char *name);
+void nt__record_folder_close(nt__record_folder *folder);
+
+#endif
