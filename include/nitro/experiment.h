@@ -30,7 +30,8 @@
  * Which hook sees what:
  *     the experiment itself, every field, on the host: build_data, derive, settings (run_dir, seed, max_epochs,
  *         max_steps, accum, gradient_clip_norm, ema_decay, learning_rate, check_divergence, log), optimizer,
- *         weight_decay, no_decay, decay_anchor, param_group, rate_ratio, schedules, metrics, host_train_metrics, manual_training
+ *         weight_decay, no_decay, decay_anchor, param_group, rate_ratio, schedules, metrics, host_train_metrics,
+ *         manual_training
  *     the view, GRAPH_CONST values and DEVICE tensors: forward, loss, train_step, device_metrics, train_metrics
  */
 #ifndef NITRO_EXPERIMENT_H
@@ -124,6 +125,7 @@ typedef struct nt_hooks {
 
 typedef struct nt_experiment {
     const char *name, *file;
+    const char *compiler; /* that compiled it: "gcc 12.2.0" */
     size_t size, view_size;
     const nt_field_info *fields;
     size_t field_count;
@@ -282,6 +284,12 @@ typedef nt_tensor nt_tensor_of_Device_field__mark_it_GRAPH_CONST_for_a_C_value;
     }                                                                                                              \
     const nt_experiment *E##_experiment(void);
 
+#ifdef __clang__
+#define NT_COMPILER_ "clang " __clang_version__
+#else
+#define NT_COMPILER_ "gcc " __VERSION__
+#endif
+
 #define NT_PRESETS(E, ...) ((const E##_preset[]){__VA_ARGS__, {NULL, NULL, NULL}})
 
 #define NT_DEFINE(E, FIELDS, ...)                                                                                      \
@@ -360,6 +368,7 @@ typedef nt_tensor nt_tensor_of_Device_field__mark_it_GRAPH_CONST_for_a_C_value;
             FIELDS(NT_INFO_HOST_, NT_INFO_DEVICE_, NT_INFO_GRAPH_CONST_){.name = NULL}};                               \
         static nt_experiment self = {.name = #E,                                                                       \
                                      .file = __FILE__,                                                                 \
+                                     .compiler = NT_COMPILER_,                                                         \
                                      .size = sizeof(E),                                                                \
                                      .view_size = sizeof(E##_view),                                                    \
                                      .fields = fields,                                                                 \

@@ -19,9 +19,12 @@ typedef struct nt_log_value {
 
 /* One line of a run. By type:
  *   "params"     fields and settings, once, first
+ *   "environment" experiment, started (UTC), nitro, compiler, plugin, plugin_api, platform, platform_version, host, and
+ *                what was given of compile_options and of XLA_FLAGS and the like
+ *   "source"     path and text of a source file of the experiment, or path and left_out: why there is no text
  *   "other"      a text, as values "key" and "value": the report of what bound where, and texts of the user's
  *   "metrics"    of context "train" (each step: loss, train metrics), "validate" (each epoch: validation metrics),
- *                "data" (each epoch: data_wait_frac, seconds), "epoch" (each epoch: its mean loss)
+ *                "data" (each epoch: data_wait_frac), "epoch" (each epoch: its mean loss)
  *   "histogram"  `array` is the values, of any shape, under the name `key`
  *   "image"      `array` is u8 [height, width, channels] with 1 (grey), 3 (RGB) or 4 (RGBA) channels, under `key`
  *   "finish"     status ("completed", "requested", "error") and seconds, at the end of each call of nt_train

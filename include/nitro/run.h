@@ -80,6 +80,10 @@ typedef struct nt_run_options {
     const char *log;
     const nt_logger *loggers; /* of the user's own, beside those; copied */
     size_t logger_count;
+    /* Source files whose text is kept in the log, as they are when the run is made: the file with NT_DEFINE. Up to 256
+     * KiB a file and 1 MiB in all; of others the log has the name. */
+    const char *const *sources;
+    size_t source_count;
     bool no_log;          /* write nothing below run_dir, and do not lock it */
     bool evaluate_only;   /* do not get ready to train: nothing of training is checked or traced */
     bool quiet;           /* no line for a compiled program, none when the code has changed */

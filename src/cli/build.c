@@ -434,3 +434,32 @@ void nt__built_free(nt__built *built) {
     nt__arena_free(&built->arena);
     *built = (nt__built){0};
 }
+
+/* ---- the files of a user's -------------------------------------------------------------------------------------- */
+
+/* Below the folder of a file that was given: "models/net.c" has "models/net.h" and "models/parts/x.h" beside it. */
+static bool lies_beside(const char *file, const nt__words *given) {
+    bool is_bare = file[0] != '/' && strncmp(file, "../", 3) != 0;
+    for (size_t i = 0; i < given->count; i++) {
+        const char *slash = strrchr(given->items[i], '/');
+        size_t length = slash ? (size_t)(slash - given->items[i]) + 1 : 0;
+        if (length ? strncmp(file, given->items[i], length) == 0 : is_bare) return true;
+    }
+    return false;
+}
+
+static bool is_among(const char *file, const nt__words *words) {
+    for (size_t i = 0; i < words->count; i++)
+        if (strcmp(file, words->items[i]) == 0) return true;
+    return false;
+}
+
+nt_status nt__built_sources(const nt__built *built, const nt__words *given, nt__words *out) {
+    nt__words_add_all(out, given);
+    for (size_t i = 0; i < built->files.count; i++) {
+        const char *file = built->files.items[i];
+        bool is_source = nt__ends_in(file, ".h") || nt__ends_in(file, ".c") || nt__ends_in(file, ".inc");
+        if (is_source && lies_beside(file, given) && !is_among(file, out)) nt__words_add(out, file);
+    }
+    return out->failed ? NT_OUT_OF_MEMORY : NT_OK;
+}

@@ -24,5 +24,7 @@ typedef struct nt__built {
  * standard error. The caller frees what was built; after a failure there is nothing to free. */
 nt_status nt__build(const nt__build_request *request, nt__built *out);
 void nt__built_free(nt__built *built);
+/* Adds the source files that a run keeps: the ones that were given, and headers that lie in their folders or below. */
+nt_status nt__built_sources(const nt__built *built, const nt__words *given, nt__words *out);
 
 #endif

@@ -3,6 +3,7 @@
 #define NT_CLI_CLI_H
 
 #include "cli/arguments.h"
+#include "cli/build.h"
 #include "cli/terminal.h"
 
 typedef enum nt__exit_code {
@@ -54,12 +55,16 @@ bool nt__print_experiment(const nt_experiment *experiment, const void *fields, F
 
 /* ---- from a command line to a run ------------------------------------------------------------------------------- */
 
-/* Compiles and loads the files of the arguments. */
-nt__exit_code nt__load_files(const nt__arguments *arguments, const nt__command_options *options, const char *command);
+/* Compiles and loads the files of the arguments. The caller frees what was built; after a failure there is nothing to
+ * free. */
+nt__exit_code nt__load_files(const nt__arguments *arguments, const nt__command_options *options, const char *command,
+                             nt__built *built);
 
 typedef struct nt__session {
     const nt__arguments *arguments;
     nt__command_options options;
+    nt__built built;
+    nt__words sources;
     const nt_experiment *experiment;
     void *fields;
     nt_run *run;

@@ -70,6 +70,9 @@ nt__exit_code nt__help_command(const nt__arguments *arguments) {
     if (arguments->files.count == 0) return printed(nt__print_manual(stdout));
     const nt__command *command = nt__command_find(arguments->files.items[0]);
     if (command) return printed(nt__print_command_manual(command, stdout));
-    nt__exit_code code = nt__load_files(arguments, &options, "help");
-    return code == NT__EXIT_DONE ? print_experiments(arguments, &options) : code;
+    nt__built built;
+    nt__exit_code code = nt__load_files(arguments, &options, "help", &built);
+    if (code != NT__EXIT_DONE) return code;
+    nt__built_free(&built);
+    return print_experiments(arguments, &options);
 }

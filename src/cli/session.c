@@ -5,23 +5,21 @@
 
 #include <unistd.h>
 
-#include "cli/build.h"
 #include "run/plan.h"
 #include "xla/xla.h"
 
 /* ---- the experiment --------------------------------------------------------------------------------------------- */
 
-nt__exit_code nt__load_files(const nt__arguments *arguments, const nt__command_options *options, const char *command) {
+nt__exit_code nt__load_files(const nt__arguments *arguments, const nt__command_options *options, const char *command,
+                             nt__built *built) {
     nt_status status = nt__arguments_check_files(arguments, command);
     if (status != NT_OK) return nt__report_wrong_use(status);
     nt__build_request request = {.files = arguments->files.items,
                                  .file_count = arguments->files.count,
                                  .cflags = options->cflags,
                                  .ldflags = options->ldflags};
-    nt__built built;
-    if ((status = nt__build(&request, &built)) != NT_OK) return nt__report_failure(status);
-    nt__built_free(&built);
-    return NT__EXIT_DONE;
+    status = nt__build(&request, built);
+    return status == NT_OK ? NT__EXIT_DONE : nt__report_failure(status);
 }
 
 /* `name` is the one that was asked for; NULL: none. */
@@ -109,8 +107,12 @@ static nt__exit_code open_experiment(const nt__arguments *arguments, const char 
     nt_status status = nt__arguments_options(arguments, &out->options);
     if (status == NT_OK && out->options.stats) status = check_stats(out->options.stats);
     if (status != NT_OK) return nt__report_wrong_use(status);
-    nt__exit_code code = nt__load_files(arguments, &out->options, command);
+    nt__exit_code code = nt__load_files(arguments, &out->options, command, &out->built);
     if (code != NT__EXIT_DONE) return code;
+    status = nt__built_sources(&out->built, &arguments->files, &out->sources);
+    if (status != NT_OK) return nt__report_failure(status);
+    out->options.run.sources = out->sources.items;
+    out->options.run.source_count = out->sources.count;
     status = choose_experiment(out, &out->experiment);
     if (status == NT_OK) status = set_fields(out);
     return status == NT_OK ? NT__EXIT_DONE : nt__report_wrong_use(status);
@@ -152,6 +154,8 @@ nt__exit_code nt__session_close(nt__session *session, nt__exit_code code) {
     code = write_stats(session, code);
     if (session->engine_used) code = close_engine(code);
     nt__free(session->fields);
+    nt__words_free(&session->sources);
+    nt__built_free(&session->built);
     nt__command_options_free(&session->options);
     return code;
 }

@@ -91,7 +91,13 @@ static nt_status make_with(nt__shell_run *run, nt__shell *shell, nt__command_opt
     if (status != NT_OK) return status;
     options->run.on_event = nt__terminal_event;
     options->run.event_context = &shell->terminal;
-    return nt_run_new(run->experiment, run->fields, &options->run, &run->run);
+    nt__words sources = {0};
+    status = nt__built_sources(&shell->built, &shell->arguments->files, &sources);
+    options->run.sources = sources.items;
+    options->run.source_count = sources.count;
+    if (status == NT_OK) status = nt_run_new(run->experiment, run->fields, &options->run, &run->run);
+    nt__words_free(&sources);
+    return status;
 }
 
 static nt_status make(nt__shell_run *run, nt__shell *shell, const nt__words *words) {

@@ -8,8 +8,7 @@
 #include "run/folder.h"
 #include "run/run_internal.h"
 
-/* A line without a step of its own. */
-static nt_status put_line(nt_run *run, const nt_log_line *line) {
+nt_status nt__log_put(nt_run *run, const nt_log_line *line) {
     nt_log_line placed = *line;
     placed.step = run->step;
     placed.epoch = run->epoch;
@@ -75,7 +74,7 @@ static nt_status log_values(nt_run *run, nt__arena *texts) {
         if (is_logged(field) && !field_value(texts, field, run->fields, &values[count++])) return NT_OUT_OF_MEMORY;
     }
     for (size_t i = 0; i < extra - !run->preset; i++) values[count++] = settings[i];
-    return put_line(run, &(nt_log_line){.type = "params", .values = values, .count = count, .once = true});
+    return nt__log_put(run, &(nt_log_line){.type = "params", .values = values, .count = count, .once = true});
 }
 
 static nt_status log_parameters(nt_run *run) {
@@ -92,9 +91,9 @@ static nt_status log_report(nt_run *run) {
     nt__text text = {0};
     nt__report_add(run, &text);
     const nt_log_value values[] = {{"key", "binding_report", 0}, {"value", text.data, 0}};
-    nt_status status = text.failed
-                           ? NT_OUT_OF_MEMORY
-                           : put_line(run, &(nt_log_line){.type = "other", .values = values, .count = 2, .once = true});
+    nt_status status =
+        text.failed ? NT_OUT_OF_MEMORY
+                    : nt__log_put(run, &(nt_log_line){.type = "other", .values = values, .count = 2, .once = true});
     nt__text_free(&text);
     if (status != NT_INVALID) return status;
     nt__fail_nothing();
@@ -134,7 +133,8 @@ static nt_status open_log(nt_run *run) {
     nt_status status =
         nt__log_open(s->log, s->loggers, s->logger_count, &(nt_log_start){.run_dir = s->run_dir}, NULL, 0, &run->log);
     if (status == NT_OK) status = log_parameters(run);
-    return status == NT_OK ? log_report(run) : status;
+    if (status == NT_OK) status = log_report(run);
+    return status == NT_OK ? nt__origin_log(run) : status;
 }
 
 /* What fails is undone, so that a second try begins anew. */
@@ -167,9 +167,9 @@ nt_status nt__log_values(nt_run *run, const char *context, int64_t step, int64_t
     return status;
 }
 
-nt_status nt__log_end(nt_run *run, nt_status outcome) {
+nt_status nt__log_end(nt_run *run, nt_status outcome, double seconds) {
     if (!run->log) return NT_OK;
     const char *text = outcome == NT_OK ? "completed" : outcome == NT_INTERRUPTED ? "requested" : "error";
-    return put_line(
-        run, &(nt_log_line){.type = "finish", .values = &(nt_log_value){.name = "status", .text = text}, .count = 1});
+    const nt_log_value values[] = {{"status", text, 0}, {"seconds", NULL, seconds}};
+    return nt__log_put(run, &(nt_log_line){.type = "finish", .values = values, .count = 2});
 }

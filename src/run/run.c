@@ -111,6 +111,7 @@ static nt_status set_up(nt_run *run, const void *fields, const nt_run_options *o
     if (status == NT_OK) status = nt__settings_resolve(run, options);
     if (status == NT_OK)
         status = nt__options_read(options->compile_options, options->compile_option_count, &run->compile_options);
+    if (status == NT_OK) status = nt__origin_take(run, options);
     if (status == NT_OK && !run->is_plan) status = open_engine(run);
     if (status == NT_OK) nt__transfers_begin(run);
     if (status == NT_OK) status = build_data(run, options);

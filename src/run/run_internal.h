@@ -198,6 +198,12 @@ typedef struct nt__position {
 
 /* ---- what a handle holds ---------------------------------------------------------------------------------------- */
 
+/* A source file of the experiment, as it was when the run was made. */
+typedef struct nt__source_text {
+    const char *path, *text; /* text NULL: left out */
+    const char *why;         /* it was */
+} nt__source_text;
+
 /* All programs, and what is known of them beside their text. */
 typedef struct nt__programs {
     nt__program *gradient, *optimizer, *forward;
@@ -297,6 +303,8 @@ struct nt_run {
     nt_metrics *results;
     nt_value *result_values;
     nt__log *log;
+    nt__source_text *source_texts;
+    size_t source_text_count;
     int lock; /* of run_dir; -1: none */
 
     /* Against the code of now. */
@@ -479,10 +487,17 @@ bool nt__stop_requested(void);
 /* print.c: the event of the setup, with the line that sums it up. */
 nt_status nt__tell_setup(const nt_run *run);
 
+/* origin.c: reads the source files, and logs what made the run. */
+nt_status nt__origin_take(nt_run *run, const nt_run_options *options);
+nt_status nt__origin_log(nt_run *run);
+
 /* log.c: the log in run_dir, begun once and ended by each training. */
 nt_status nt__log_begin(nt_run *run);
 nt_status nt__log_values(nt_run *run, const char *context, int64_t step, int64_t epoch, const nt_value *values,
                          size_t count);
-nt_status nt__log_end(nt_run *run, nt_status outcome);
+/* `seconds`: of the training. */
+nt_status nt__log_end(nt_run *run, nt_status outcome, double seconds);
+/* A line without a place of its own: that of now. */
+nt_status nt__log_put(nt_run *run, const nt_log_line *line);
 
 #endif

@@ -260,6 +260,10 @@ static nt_status train_pass(loop *l) {
     return status;
 }
 
+static double epoch_loss(const loop *l) {
+    return l->at.loss_count > 0 ? l->at.loss_sum / l->at.loss_count : NAN;
+}
+
 /* A validation that was asked to stop gives nothing: the epoch ends as one that was cut short. */
 static nt_status validate_epoch(nt_run *run) {
     const nt__split *val = nt__data_split_find(run->data, "val");
@@ -270,6 +274,15 @@ static nt_status validate_epoch(nt_run *run) {
     size_t count;
     const nt_value *values = nt__result_values(run, &count);
     return status == NT_OK ? nt__log_values(run, "validate", run->step, run->epoch, values, count) : status;
+}
+
+/* H1: an epoch that was cut short has no line of its own, as it has no validation. */
+static nt_status log_epoch(const loop *l) {
+    const nt_run *run = l->run;
+    bool is_cut = nt__stop_requested() && l->at.seen < nt__split_batches(run->train);
+    if (l->at.seen == 0 || is_cut) return NT_OK;
+    const nt_value value = {"loss", epoch_loss(l)};
+    return nt__log_values(l->run, "epoch", run->step, run->epoch, &value, 1);
 }
 
 /* The next one, or the rest of the one that the run was resumed in. */
@@ -287,6 +300,7 @@ static nt_status epoch(loop *l) {
     begin_epoch(l);
     nt__results_forget(run);
     nt_status status = train_pass(l);
+    if (status == NT_OK) status = log_epoch(l);
     if (status == NT_OK) status = validate_epoch(run);
     if (status != NT_OK) return status;
     if (!l->at.seen) return NT_OK; /* stopped before the first one: there is nothing to tell */
@@ -297,7 +311,7 @@ static nt_status epoch(loop *l) {
                               .max_epochs = run->settings.max_epochs,
                               .step = run->step,
                               .steps = l->steps_in_all,
-                              .loss = l->at.loss_count > 0 ? l->at.loss_sum / l->at.loss_count : NAN,
+                              .loss = epoch_loss(l),
                               .seconds = nt__seconds() - start,
                               .values = values,
                               .value_count = count});
@@ -387,10 +401,11 @@ nt_status nt_train(nt_run *run) {
     nt__step_metrics_end(&l.metrics);
     nt__arena_free(&arena);
     /* A log that fails must not hide what ended the run. */
-    if (status == NT_OK) return nt__log_end(run, status);
+    double seconds = nt__seconds() - l.started;
+    if (status == NT_OK) return nt__log_end(run, status, seconds);
     nt__kept_error reason = {0};
     nt__error_keep(&reason, status);
-    nt__log_end(run, status);
+    nt__log_end(run, status, seconds);
     return nt__error_raise(&reason);
 }
 

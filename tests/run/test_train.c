@@ -379,20 +379,24 @@ static void the_log_has_a_line_a_step(void **state) {
     size_t length;
     snprintf(path, sizeof path, "%s/metrics.jsonl", nt_run_dir(run));
     assert_ok(nt__read_file(path, &text, &length));
-    int lines = 0, train = 0, validate = 0, waiting = 0;
+    int lines = 0, train = 0, validate = 0, waiting = 0, means = 0;
     char *rest = NULL;
     for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest), lines++) {
         train += strstr(line, "\"context\":\"train\"") != NULL;
         validate += strstr(line, "\"context\":\"validate\"") && strstr(line, "\"accuracy\":");
+        means += strstr(line, "\"context\":\"epoch\"") && strstr(line, "\"loss\":");
         waiting += strstr(line, "\"data_wait_frac\":") != NULL;
         if (lines == 0) assert_non_null(strstr(line, "\"hidden\":8"));
+        if (lines == 2) assert_non_null(strstr(line, "{\"experiment\":\"Toy\",\"started\":"));
+        if (lines == 3) assert_non_null(strstr(line, "toy.h\","));
         if (lines == 1)
             assert_non_null(strstr(line, "{\"key\":\"binding_report\",\"value\":\"data\\n  train: 8 batches"));
     }
     assert_int_equal(train, 16);
     assert_int_equal(validate, 2);
     assert_int_equal(waiting, 2);
-    assert_int_equal(lines, 2 + 16 + 2 + 2 + 1);
+    assert_int_equal(means, 2);
+    assert_int_equal(lines, 4 + 16 + 2 + 2 + 2 + 1);
     nt__free(text);
     nt_run_free(run);
 }

@@ -1,0 +1,220 @@
+/* What a run tells its loggers, seen by one of a program's own: which lines in which order, what made the run, and what
+ * becomes of a logger that fails. Rule numbers (G, H, J) are those of the reference's description.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/base.h"
+#include "toy.h"
+
+/* ---- a logger that keeps its lines as text ---------------------------------------------------------------------- */
+
+typedef struct kept {
+    nt__text text;    /* "type context key=value ..." a line, long values cut */
+    int64_t fails_at; /* the line with this number fails, from 1; 0: none */
+    int64_t lines;
+    int opened, closed;
+    bool with_values;
+} kept;
+
+static nt_status open_kept(void *context, const nt_log_start *start, void **state) {
+    kept *k = *state = context;
+    k->opened++;
+    assert_false(start->resumes);
+    assert_true(nt__is_folder(start->run_dir));
+    return NT_OK;
+}
+
+static nt_status keep_line(void *state, const nt_log_line *line) {
+    kept *k = state;
+    if (++k->lines == k->fails_at) return nt_fail(NT_IO, "no more lines");
+    nt__text_add(&k->text, "%s", line->type);
+    if (line->context)
+        nt__text_add(&k->text, " %s %lld/%lld", line->context, (long long)line->step, (long long)line->epoch);
+    for (size_t i = 0; i < line->count && k->with_values; i++) {
+        if (line->values[i].text)
+            nt__text_add(&k->text, " %s=%.60s", line->values[i].name, line->values[i].text);
+        else
+            nt__text_add(&k->text, " %s=%.9g", line->values[i].name, line->values[i].number);
+    }
+    nt__text_add(&k->text, "\n");
+    return NT_OK;
+}
+
+static void close_kept(void *state) {
+    ((kept *)state)->closed++;
+}
+
+static nt_logger logger_of(kept *k) {
+    return (nt_logger){.name = "kept", .open = open_kept, .line = keep_line, .close = close_kept, .context = k};
+}
+
+/* Two epochs of two steps. */
+static nt_run *make(const nt_logger *logger, const char *folder, nt_run_options options) {
+    Toy e = Toy_defaults();
+    e.rows = 32;
+    options.quiet = true;
+    options.run_dir = scratch(folder);
+    options.max_epochs = (nt_maybe_int){true, 2};
+    options.loggers = logger;
+    options.logger_count = 1;
+    nt_run *run;
+    assert_ok(nt_run_new(Toy_experiment(), &e, &options, &run));
+    return run;
+}
+
+/* The lines that begin with `word`, in order. */
+static void assert_lines(const kept *k, const char *word, const char *expected) {
+    nt__text found = {0};
+    for (const char *line = k->text.data; line && *line; line = strchr(line, '\n') + 1)
+        if (strncmp(line, word, strlen(word)) == 0) nt__text_put(&found, line, strcspn(line, "\n") + 1);
+    assert_string_equal(found.data ? found.data : "", expected);
+    nt__text_free(&found);
+}
+
+/* ---- lines ------------------------------------------------------------------------------------------------------ */
+
+/* G3, G5, G6. The file of nitro's own logger is not there when it was not asked for. */
+static void lines_come_in_the_order_of_the_run(void **state) {
+    (void)state;
+    kept k = {0};
+    const nt_logger logger = logger_of(&k);
+    nt_run *run = make(&logger, "order", (nt_run_options){.log = "none"});
+    assert_int_equal(k.opened, 0);
+    assert_ok(nt_train(run));
+    assert_ok(nt_train(run));
+    nt_run_free(run);
+    assert_string_equal(k.text.data, "params\nother\nenvironment\nsource\n"
+                                     "metrics train 1/1\nmetrics train 2/1\nmetrics data 2/1\nmetrics epoch 2/1\n"
+                                     "metrics validate 2/1\n"
+                                     "metrics train 3/2\nmetrics train 4/2\nmetrics data 4/2\nmetrics epoch 4/2\n"
+                                     "metrics validate 4/2\n"
+                                     "finish\nfinish\n");
+    assert_int_equal(k.opened, 1);
+    assert_int_equal(k.closed, 1);
+    assert_int_equal(access(scratch("order/metrics.jsonl"), F_OK), -1);
+    nt__text_free(&k.text);
+}
+
+static void note_loss(const nt_event *event, void *context) {
+    nt__text *text = context;
+    if (event->kind == NT_EVENT_EPOCH)
+        nt__text_add(text, "metrics epoch %lld/%lld loss=%.9g\n", (long long)event->step, (long long)event->epoch,
+                     event->loss);
+}
+
+/* H1: the log has the mean over all micro-batches of the epoch, of which a step's line has the last one only. */
+static void an_epoch_has_its_mean_loss(void **state) {
+    (void)state;
+    kept k = {.with_values = true};
+    nt__text expected = {0};
+    const nt_logger logger = logger_of(&k);
+    nt_run *run =
+        make(&logger, "mean", (nt_run_options){.accum = {true, 2}, .on_event = note_loss, .event_context = &expected});
+    assert_ok(nt_train(run));
+    nt_run_free(run);
+    assert_lines(&k, "metrics epoch", expected.data);
+    nt__text_free(&expected);
+    nt__text_free(&k.text);
+}
+
+static void stop_at_three(const nt_event *event, void *context) {
+    (void)context;
+    if (event->kind == NT_EVENT_STEP && event->step == 3) nt_stop_request();
+}
+
+static void an_epoch_that_was_cut_short_has_none(void **state) {
+    (void)state;
+    kept k = {0};
+    const nt_logger logger = logger_of(&k);
+    nt_run *run = make(&logger, "cut", (nt_run_options){.on_event = stop_at_three});
+    nt_status status = nt_train(run);
+    nt_stop_clear();
+    nt_run_free(run);
+    assert_lines(&k, "metrics validate", "metrics validate 2/1\n");
+    assert_int_equal(status, NT_INTERRUPTED);
+    nt__text_free(&k.text);
+}
+
+/* ---- what made the run ------------------------------------------------------------------------------------------ */
+
+static void the_environment_is_logged(void **state) {
+    (void)state;
+    kept k = {.with_values = true};
+    const nt_logger logger = logger_of(&k);
+    setenv("OMP_NUM_THREADS", "3", 1);
+    nt_run *run = make(&logger, "environment", (nt_run_options){.max_steps = {true, 1}});
+    assert_ok(nt_train(run));
+    nt_run_free(run);
+    unsetenv("OMP_NUM_THREADS");
+    const char *line = strstr(k.text.data, "\nenvironment ");
+    assert_non_null(line);
+    static const char *const pieces[] = {
+        " experiment=Toy started=20", " nitro=0.", " plugin=", " plugin_api=0.", " platform=", " host=",
+        " OMP_NUM_THREADS=3\n",
+#ifdef __clang__
+        " compiler=clang 1",
+#else
+        " compiler=gcc 1",
+#endif
+    };
+    for (size_t i = 0; i < sizeof pieces / sizeof *pieces; i++)
+        if (!strstr(line, pieces[i])) fail_msg("'%s' is not in '%s'", pieces[i], line);
+    nt__text_free(&k.text);
+}
+
+static void source_files_are_logged_as_they_were(void **state) {
+    (void)state;
+    kept k = {.with_values = true};
+    const nt_logger logger = logger_of(&k);
+    char *large = nt__alloc(300 << 10, 1);
+    memset(large, 'x', 300 << 10);
+    scratch_put("large.h", large, 300 << 10);
+    nt__free(large);
+    scratch_put("small.c", "int x;", 6);
+    scratch_put("latin.h", "// caf\xe9", 7);
+    assert_int_equal(chdir(scratch("")), 0);
+    static const char *const sources[] = {"small.c", "large.h", "latin.h", "gone.h"};
+    nt_run *run = make(&logger, "sources", (nt_run_options){.sources = sources, .source_count = 4});
+    scratch_put("small.c", "int y;", 6);
+    assert_ok(nt_train(run));
+    nt_run_free(run);
+    assert_lines(&k, "source",
+                 "source path=small.c text=int x;\n"
+                 "source path=large.h left_out=it is too large for the log\n"
+                 "source path=latin.h left_out=it is no UTF-8 text\n"
+                 "source path=gone.h left_out=it could not be read\n");
+    nt__text_free(&k.text);
+}
+
+/* ---- failures --------------------------------------------------------------------------------------------------- */
+
+static void a_logger_that_fails_ends_the_run(void **state) {
+    (void)state;
+    kept k = {.fails_at = 6};
+    const nt_logger logger = logger_of(&k);
+    nt_run *run = make(&logger, "fails", (nt_run_options){0});
+    assert_fails(nt_train(run), NT_IO, "logger 'kept': no more lines");
+    nt_run_free(run);
+    assert_lines(&k, "metrics train", "metrics train 1/1\n");
+    assert_lines(&k, "finish", "finish\n");
+    assert_int_equal(k.closed, 1);
+    nt__text_free(&k.text);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(lines_come_in_the_order_of_the_run),   cmocka_unit_test(an_epoch_has_its_mean_loss),
+        cmocka_unit_test(an_epoch_that_was_cut_short_has_none), cmocka_unit_test(the_environment_is_logged),
+        cmocka_unit_test(source_files_are_logged_as_they_were), cmocka_unit_test(a_logger_that_fails_ends_the_run),
+    };
+    int failed = cmocka_run_group_tests(tests, scratch_make, scratch_remove);
+    return failed + shut_down(NULL);
+}
