@@ -89,6 +89,34 @@ bool nt_reuse_leave(nt_model *m);
 #define nt_is_training(m) nt_is_training_at(m, NT_SITE)
 bool nt_is_training_at(const nt_model *m, nt_site site);
 
+/* ---- mixed precision -------------------------------------------------------------------------------------------- */
+
+/* Parameters in f32, arithmetic in a type of 16 bits, outputs in f32: the setting compute_dtype of a run ("bf16",
+ * nitro/run.h) for the whole of forward and train_step, and NT_COMPUTE for a part of it. What then holds:
+ * - Layers and nt_parameter declare f32, so files, gradients, optimizers and averages are f32.
+ * - A layer converts an x of f32, bf16 or f16 and its parameters to the type, computes in it and returns it;
+ * nt_parameter gives the parameter in it too. Rows of an embedding are converted when they are taken.
+ * - Means, variances and sums of norms, softmax, attention's weights, batch norm's running statistics and other layer
+ *   states, and sums that operations make (nt_sum, nt_mean, nt_avg_pool) stay in f32 inside.
+ * - What forward returns is converted to f32, so loss and metrics see f32. A train_step that calls forward itself
+ *   converts: nt_convert(y, NT_F32).
+ * - f64 stays f64, parameters that ask for another type than f32 have it, integers are not touched, and operations
+ * never convert: a tensor of one's own that meets a layer's result is made to fit by nt_to_compute. bf16 has the range
+ * of f32, so gradients need no loss scaling. In f16 those below 6e-8 become 0, and nitro has no loss scaling: f16 is
+ * for evaluation and prediction. */
+
+/* NT_COMPUTE(m, NT_F32) { ... }: layers inside compute in that type, f32, bf16 or f16, whatever is set outside: a part
+ * that needs all digits, or one part of a model in bf16. Nests. Leave the body only at its end. */
+#define NT_COMPUTE(m, dtype) NT_COMPUTE_(NT_JOIN3(nt_compute_, __LINE__, _), m, dtype)
+#define NT_COMPUTE_(once, m, dtype) \
+    for (bool once = nt_compute_enter(m, dtype, NT_SITE); once; once = nt_compute_leave(m))
+bool nt_compute_enter(nt_model *m, nt_dtype dtype, nt_site site);
+bool nt_compute_leave(nt_model *m);
+/* x as a layer takes it here: f32, bf16 and f16 in the type that layers compute in; x itself where none is set, and of
+ * other types. */
+#define nt_to_compute(m, x) nt_to_compute_at(m, x, NT_SITE)
+nt_tensor nt_to_compute_at(const nt_model *m, nt_tensor x, nt_site site);
+
 /* ---- layer state ------------------------------------------------------------------------------------------------ */
 
 typedef struct nt_state_options {

@@ -56,7 +56,7 @@ typedef void (*nt_event_function)(const nt_event *event, void *context);
 
 /* ---- making ----------------------------------------------------------------------------------------------------- */
 
-/* For each setting, run_dir to check_divergence and log: the option, else the experiment's hook of that name, else its
+/* For each setting, run_dir to compute_dtype and log: the option, else the experiment's hook of that name, else its
  * field of that name (not for learning_rate and log: a field of that name may be anything), else the default. A message
  * about a bad value says which of them it is from. */
 typedef struct nt_run_options {
@@ -71,6 +71,8 @@ typedef struct nt_run_options {
                                            step, from the initial parameters on; the schedule opt.ema_decay sets it */
     nt_maybe_double learning_rate;      /* 1e-3 */
     nt_maybe_bool check_divergence;     /* a loss that is not finite ends training: true */
+    const char *compute_dtype;          /* what layers compute in: "f32", "bf16" or "f16"; parameters and outputs stay
+                                           f32 (mixed precision, nitro/nn.h). Another type is other programs */
     const char *preset;                 /* the preset that the fields are from: shown and logged. With fields NULL it
                                            sets them */
     bool no_data;                       /* build_data is not called, and the handle only predicts */

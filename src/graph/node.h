@@ -289,6 +289,8 @@ bool nt__is_number(nt_tensor x);
 nt_tensor nt__filled(const char *what, nt__type type, double value, nt_site site);
 /* The same with a number of the user's, which counts as data that a program captures. */
 nt_tensor nt__given_number(const char *what, nt__type type, double value, nt_site site);
+/* bf16 and f16 in f32, other types as they are: what a sum is formed in. */
+nt_tensor nt__widened(nt_tensor x, nt_site site);
 /* The scalar that a reduction begins with: `value`, or the number of the type that is nearest to an infinity. */
 nt_tensor nt__identity(nt_dtype dtype, double value, nt_site site);
 /* A new node of two operands, broadcast against each other; `what` is the operation in the user's words. */

@@ -260,7 +260,10 @@ nt_tensor nt_avg_pool_at(nt_tensor x, nt_shape window, nt_pool_options options, 
         number *= (double)w.size.dims[i];
         padded = padded || w.low.dims[i] || w.high.dims[i];
     }
-    nt_tensor sum = window_sum(x, &w, site);
-    if (padded && !options.count_padding) return nt_div_at(sum, numbers_of(x, &w, options.channels_first, site), site);
-    return nt_div_at(sum, nt__filled("avg_pool", (nt__type){nt_dtype_of(x), {0}}, number, site), site);
+    nt_dtype dtype = nt_dtype_of(x);
+    x = nt__widened(x, site);
+    nt_tensor divisor = padded && !options.count_padding
+                            ? numbers_of(x, &w, options.channels_first, site)
+                            : nt__filled("avg_pool", (nt__type){nt_dtype_of(x), {0}}, number, site);
+    return nt_convert_at(nt_div_at(window_sum(x, &w, site), divisor, site), dtype, site);
 }

@@ -91,7 +91,7 @@ static nt_tensor stretch_back(const nt__backward *b, nt_tensor x) {
 }
 
 /* In bf16 and f16 a sum soon stops growing, so it is formed in f32. */
-static nt_tensor widened(nt_tensor x, nt_site site) {
+nt_tensor nt__widened(nt_tensor x, nt_site site) {
     nt_dtype dtype = nt_dtype_of(x);
     return nt_dtype_is_float(dtype) && nt_dtype_size(dtype) == 2 ? nt_convert_at(x, NT_F32, site) : x;
 }
@@ -102,7 +102,7 @@ nt_tensor nt_sum_at(nt_tensor x, nt_shape axes, nt_site site) {
     bool keep;
     if (!node || !nt__type_numeric(site, "sum", node->type) || !nt__axes(site, "sum", node->type, &checked, &keep))
         return nt__failed();
-    nt_tensor sum = reduce(NT__OP_sum, NT__ADD, widened(x, site), axes, 0, site);
+    nt_tensor sum = reduce(NT__OP_sum, NT__ADD, nt__widened(x, site), axes, 0, site);
     return nt_convert_at(sum, node->type.dtype, site);
 }
 
@@ -133,7 +133,7 @@ static nt_shape keeping(nt_shape axes, int rank) {
 nt_tensor nt_mean_at(nt_tensor x, nt_shape axes, nt_site site) {
     double number = number_reduced("mean", x, axes, site);
     if (number < 0) return nt__failed();
-    nt_tensor mean = nt_div_at(nt_sum_at(widened(x, site), axes, site), nt_tensor_number(number), site);
+    nt_tensor mean = nt_div_at(nt_sum_at(nt__widened(x, site), axes, site), nt_tensor_number(number), site);
     return nt_convert_at(mean, nt_dtype_of(x), site);
 }
 

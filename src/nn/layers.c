@@ -11,7 +11,7 @@ nt_tensor nt_dense_at(nt_model *m, const char *name, nt_tensor x, int64_t units,
                       nt_site site) {
     if (!nt__trace_given(m, site, "dense", "m") || !nt__trace_given(name, site, "dense", "name")) return nt__failed();
     nt_shape shape = nt_shape_of(x);
-    nt_dtype dtype = nt_dtype_of(x);
+    nt_dtype dtype = nt_dtype_of(x), kept = nt__parameter_dtype(m, x);
     if (shape.rank < 1 || units < 1 || !nt_dtype_is_float(dtype)) {
         char text[NT__TYPE_TEXT];
         return nt__trace_fail(site, "dense",
@@ -20,9 +20,10 @@ nt_tensor nt_dense_at(nt_model *m, const char *name, nt_tensor x, int64_t units,
                               nt_dtype_is_float(dtype) ? "" : "; nt_convert makes one");
     }
     if (!nt_scope_enter(m, site, "%s", name)) return x;
-    nt_parameter_options weight = {dtype, given_or(options.weight_init, nt_glorot_uniform())};
-    nt_parameter_options bias = {dtype, options.bias_init};
+    nt_parameter_options weight = {kept, given_or(options.weight_init, nt_glorot_uniform())};
+    nt_parameter_options bias = {kept, options.bias_init};
     nt_shape weight_shape = nt_dims(shape.dims[shape.rank - 1], units);
+    x = nt_to_compute_at(m, x, site);
     nt_tensor y = nt_matmul_at(x, nt_parameter_at(m, "weight", weight_shape, weight, site), site);
     if (!options.no_bias) y = nt_add_at(y, nt_parameter_at(m, "bias", nt_dims(units), bias, site), site);
     nt_scope_leave(m);
@@ -43,7 +44,8 @@ nt_tensor nt_embedding_at(nt_model *m, const char *name, nt_tensor integers, int
     nt__claim_range(integers, 0, rows, site);
     if (!nt_scope_enter(m, site, "%s", name)) return nt__failed();
     nt_parameter_options weight = {options.dtype, given_or(options.init, nt_normal(1))};
-    nt_tensor y = nt_take_at(nt_parameter_at(m, "weight", nt_dims(rows, depth), weight, site), integers, 0, site);
+    nt_tensor y = nt_take_at(nt__parameter(m, "weight", nt_dims(rows, depth), weight, site), integers, 0, site);
+    if (options.dtype == NT_F32) y = nt_to_compute_at(m, y, site);
     nt_scope_leave(m);
     return y;
 }
@@ -83,13 +85,13 @@ static nt_tensor declare_kernel(nt_model *m, nt_tensor x, const kernel *k, nt_si
     nt_shape shape = k->size;
     shape.dims[shape.rank++] = nt_shape_of(x).dims[nt_rank(x) - 1] / k->groups;
     shape.dims[shape.rank++] = k->channels;
-    nt_parameter_options options = {nt_dtype_of(x), given_or(k->weight_init, nt_glorot_uniform())};
+    nt_parameter_options options = {nt__parameter_dtype(m, x), given_or(k->weight_init, nt_glorot_uniform())};
     return nt_parameter_at(m, "weight", shape, options, site);
 }
 
 static nt_tensor add_bias(nt_model *m, nt_tensor y, const kernel *k, nt_site site) {
     if (k->no_bias) return y;
-    nt_parameter_options options = {nt_dtype_of(y), k->bias_init};
+    nt_parameter_options options = {nt__parameter_dtype(m, y), k->bias_init};
     return nt_add_at(y, nt_parameter_at(m, "bias", nt_dims(k->channels), options, site), site);
 }
 
@@ -102,6 +104,7 @@ nt_tensor nt_conv_layer_at(nt_model *m, const char *name, nt_tensor x, int64_t c
     memcpy(conv.stride, options.stride, sizeof conv.stride);
     memcpy(conv.pad, options.pad, sizeof conv.pad);
     memcpy(conv.dilation, options.dilation, sizeof conv.dilation);
+    x = nt_to_compute_at(m, x, site);
     nt_tensor y = nt_conv_at(x, declare_kernel(m, x, &k, site), size.rank, conv, site);
     y = add_bias(m, y, &k, site);
     nt_scope_leave(m);
@@ -119,6 +122,7 @@ nt_tensor nt_conv_transposed_layer_at(nt_model *m, const char *name, nt_tensor x
     memcpy(conv.pad, options.pad, sizeof conv.pad);
     memcpy(conv.output_padding, options.output_padding, sizeof conv.output_padding);
     memcpy(conv.dilation, options.dilation, sizeof conv.dilation);
+    x = nt_to_compute_at(m, x, site);
     nt_tensor y = nt_conv_transposed_at(x, declare_kernel(m, x, &k, site), size.rank, conv, site);
     y = add_bias(m, y, &k, site);
     nt_scope_leave(m);

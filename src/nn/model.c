@@ -1,5 +1,5 @@
 /* Scopes, parameters, batch fields: what a hook names during a trace.
- * Not here: layer state (state.c), random numbers (random.c).
+ * Not here: layer state (state.c), random numbers (random.c), mixed precision (precision.c).
  */
 #include <stdio.h>
 #include <string.h>
@@ -44,6 +44,7 @@ void nt__model_begin(nt_model *model, bool training, const nt_tensor *values) {
     model->training = training;
     model->scopes = model->reuses = 0;
     model->path[0] = 0;
+    nt__policy_begin(model);
     model->root = model->keys = (nt_tensor){0};
     model->known = model->draw_count;
     begin_leaves(&model->parameters, values);
@@ -145,6 +146,7 @@ static void restart(nt__leaves *leaves) {
 void nt__model_restart(nt_model *model) {
     model->scopes = model->reuses = 0;
     model->path[0] = 0;
+    nt__policy_begin(model);
     restart(&model->parameters);
     restart(&model->states);
     for (size_t i = 0; i < model->draw_count; i++) model->draws[i].drawn = 0;
@@ -176,6 +178,7 @@ static void check_evaluation(const nt__leaves *leaves, const char *kind) {
 
 void nt__model_end(nt_model *m) {
     check_scopes(m);
+    nt__policy_end(m);
     if (m->training) return;
     check_evaluation(&m->parameters, "parameter");
     check_evaluation(&m->states, "state");
@@ -254,7 +257,7 @@ nt_tensor nt__declare(nt_model *m, nt__leaves *leaves, const nt__leaf *leaf, int
                           leaf->path);
 }
 
-nt_tensor nt_parameter_at(nt_model *m, const char *name, nt_shape shape, nt_parameter_options options, nt_site site) {
+nt_tensor nt__parameter(nt_model *m, const char *name, nt_shape shape, nt_parameter_options options, nt_site site) {
     nt__type type = {options.dtype, shape};
     char text[NT__TYPE_TEXT];
     if (!nt__trace_given(m, site, "parameter", "m") || !nt__trace_given(name, site, "parameter", "name"))
@@ -269,6 +272,11 @@ nt_tensor nt_parameter_at(nt_model *m, const char *name, nt_shape shape, nt_para
     nt_tensor value = nt__declare(m, &m->parameters, &leaf, m->roles.parameter, "parameter");
     nt__path_restore(m, scopes);
     return value;
+}
+
+nt_tensor nt_parameter_at(nt_model *m, const char *name, nt_shape shape, nt_parameter_options options, nt_site site) {
+    nt_tensor value = nt__parameter(m, name, shape, options, site);
+    return options.dtype == NT_F32 && !nt__tensor_failed(value) ? nt_to_compute_at(m, value, site) : value;
 }
 
 nt_tensor nt__model_value(const nt_model *model, size_t leaf) {

@@ -25,6 +25,12 @@ typedef struct nt__leaves {
     size_t forward_count; /* so many are those of forward, the others its own */
 } nt__leaves;
 
+/* What layers compute in. Not set: in the type of what they are given. */
+typedef struct nt__policy {
+    bool is_set;
+    nt_dtype dtype;
+} nt__policy;
+
 /* A name that draws random numbers. */
 typedef struct nt__draw {
     const char *path;
@@ -50,6 +56,12 @@ struct nt_model {
     size_t scope_ends[NT__MAX_SCOPES];
     nt_site scope_sites[NT__MAX_SCOPES]; /* where each was entered */
     int scopes;
+    nt__policy policy;                   /* of the layers at this place */
+    nt__policy outer;                    /* outside of every NT_COMPUTE */
+    bool computed;                       /* a policy was in force in this trace, somewhere */
+    nt__policy policies[NT__MAX_SCOPES]; /* around each NT_COMPUTE that was entered */
+    nt_site policy_sites[NT__MAX_SCOPES];
+    int computes;
     int reuses; /* NT_REUSE around the call: a path may be declared again */
     nt_site reuse_site;
 };
@@ -65,6 +77,12 @@ size_t nt__leaves_find(const nt__leaves *leaves, const char *path);
 /* What a leaf is in this trace, its path looked up and in the first trace added; `kind` is the call in messages. A
  * failed tensor when it was declared already, has another type, or is new in a later trace. */
 nt_tensor nt__declare(nt_model *m, nt__leaves *leaves, const nt__leaf *leaf, int role, const char *kind);
+
+/* ---- mixed precision (precision.c) ------------------------------------------------------------------------------ */
+
+void nt__policy_begin(nt_model *model);
+/* The trace's error where an NT_COMPUTE is still open. */
+void nt__policy_end(const nt_model *model);
 
 /* ---- random numbers (random.c) ---------------------------------------------------------------------------------- */
 

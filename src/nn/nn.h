@@ -39,6 +39,15 @@ void nt__model_begin(nt_model *model, bool training, const nt_tensor *values);
  * the first trace declared and this one did not. */
 void nt__model_end(nt_model *model);
 
+/* What layers compute in, in all traces from the next on; NT_F32: in the type of what they are given. */
+void nt__model_compute(nt_model *model, nt_dtype dtype);
+/* What forward returned as the loss gets it: in f32 where a part of it was computed in 16 bits. */
+nt_tensor nt__model_outputs(const nt_model *model, nt_tensor outputs);
+/* The type that a layer declares the parameters for x in. */
+nt_dtype nt__parameter_dtype(const nt_model *m, nt_tensor x);
+/* nt_parameter without the conversion to what layers compute in. */
+nt_tensor nt__parameter(nt_model *m, const char *name, nt_shape shape, nt_parameter_options options, nt_site site);
+
 /* ---- what a model carries from micro-batch to micro-batch ------------------------------------------------------- */
 
 /* The states: those of layers, and where a trace that trains draws random numbers the counter of the micro-batches that

@@ -22,19 +22,19 @@ static bool check(nt_model *m, const char *what, const char *name, nt_tensor x, 
     return false;
 }
 
-/* y scale + shift, each unless it is left out, with parameters of `shape` and the type of x, to which y goes back. */
+/* y scale + shift, each unless it is left out, with parameters of `shape`, in the type that the layer returns for x. */
 static nt_tensor finish(nt_model *m, nt_tensor y, nt_tensor x, nt_shape shape, bool no_scale, bool no_shift,
                         nt_site site) {
-    nt_dtype dtype = nt_dtype_of(x), wide = nt_dtype_of(y);
+    nt_dtype dtype = nt__parameter_dtype(m, x), wide = nt_dtype_of(y);
     if (!no_scale) {
-        nt_tensor scale = nt_parameter_at(m, "scale", shape, (nt_parameter_options){dtype, nt_ones()}, site);
+        nt_tensor scale = nt__parameter(m, "scale", shape, (nt_parameter_options){dtype, nt_ones()}, site);
         y = nt_mul_at(y, nt_convert_at(scale, wide, site), site);
     }
     if (!no_shift) {
-        nt_tensor shift = nt_parameter_at(m, "shift", shape, (nt_parameter_options){dtype, nt_zeros()}, site);
+        nt_tensor shift = nt__parameter(m, "shift", shape, (nt_parameter_options){dtype, nt_zeros()}, site);
         y = nt_add_at(y, nt_convert_at(shift, wide, site), site);
     }
-    return nt_convert_at(y, dtype, site);
+    return nt_to_compute_at(m, nt_convert_at(y, dtype, site), site);
 }
 
 static nt_tensor times_rsqrt(nt_tensor x, nt_tensor variance, double epsilon, nt_site site) {

@@ -136,7 +136,7 @@ static nt_init given_or(nt_init given, nt_init otherwise) {
 }
 
 static nt_tensor parameter(nt_model *m, const char *name, nt_tensor x, nt_shape shape, nt_init init, nt_site site) {
-    return nt_parameter_at(m, name, shape, (nt_parameter_options){nt_dtype_of(x), init}, site);
+    return nt_parameter_at(m, name, shape, (nt_parameter_options){nt__parameter_dtype(m, x), init}, site);
 }
 
 /* [time, batch, gates * units] */
@@ -167,8 +167,16 @@ static nt_tensor state_or_zeros(nt_tensor given, nt_tensor x, int64_t units, nt_
     return given.trace ? given : nt_full_at(nt_dtype_of(x), nt_dims(nt_shape_of(x).dims[0], units), 0, site);
 }
 
+/* The loop carries one type, that of what it reads. */
+static void take_in(const nt_model *m, nt_tensor *x, nt_recurrent_state *initial, nt_site site) {
+    nt_tensor *given[] = {x, &initial->hidden, &initial->cell};
+    for (size_t i = 0; m && i < sizeof given / sizeof *given; i++)
+        if (given[i]->trace) *given[i] = nt_to_compute_at(m, *given[i], site);
+}
+
 static nt_tensor recur(const kind *k, nt_model *m, const char *name, nt_tensor x, int64_t units,
-                       const nt_recurrent_options *options, nt_site site) {
+                       nt_recurrent_options *options, nt_site site) {
+    take_in(m, &x, &options->initial, site);
     if (options->last) *options->last = (nt_recurrent_state){nt__failed(), k->has_cell ? nt__failed() : (nt_tensor){0}};
     if (!check(k, m, name, x, units, options, site) || !nt_scope_enter(m, site, "%s", name)) return nt__failed();
     nt_scan_options scan = {.inputs = {input_product(k, m, x, k->gates * units, options, site)},

@@ -63,6 +63,7 @@ static nt_status log_values(nt_run *run, nt__arena *texts) {
                                      {"ema_decay", NULL, s->ema_decay},
                                      {"learning_rate", NULL, s->learning_rate},
                                      {"check_divergence", NULL, s->check_divergence},
+                                     {"compute_dtype", s->compute_dtype, 0},
                                      {"rule", rule, 0},
                                      {"schedules", schedules, 0},
                                      {"preset", run->preset, 0}};

@@ -204,10 +204,10 @@ static nt_status finish(nt__tracing *t, nt_tensor loss, const nt_optimizers *opt
     }
     nt__text rule = {0};
     nt__rules_print(run, true, &rule);
-    nt__part parts[] = {{"gradient_clip_norm", threshold}, {"rule", rule.data}};
+    nt__part parts[] = {{"gradient_clip_norm", threshold}, {"rule", rule.data}, nt__tracing_compute_part(t)};
     nt_status status =
         rule.failed ? NT_OUT_OF_MEMORY
-                    : nt__tracing_finish(t, "manual_step", results, ports, count, parts, 2, &run->programs.manual_step);
+                    : nt__tracing_finish(t, "manual_step", results, ports, count, parts, 3, &run->programs.manual_step);
     nt__text_free(&rule);
     return status;
 }

@@ -59,6 +59,8 @@ nt_status nt__tell_setup(const nt_run *run) {
     nt__text_add(&text, "%s: %lld parameters in %zu arrays", run->experiment->name, (long long)elements,
                  run->layout.row_count);
     add_states(run, &text);
+    if (nt__compute_dtype(&run->settings) != NT_F32)
+        nt__text_add(&text, "; computes in %s", run->settings.compute_dtype);
     if (run->train) {
         nt__text_add(&text, "; ");
         nt__rules_print(run, false, &text);

@@ -166,8 +166,8 @@ static nt_status make_gradient(nt__tracing *t, bool *reached) {
         results[before + i] = metrics->results[i];
         ports[before + i] = (nt__port){.name = metrics->results[i].name, .purpose = NT__OUTPUT};
     }
-    return nt__tracing_finish(t, "gradient", results, ports, count, &(nt__part){"accum", accum}, 1,
-                              &run->programs.gradient);
+    const nt__part parts[] = {{"accum", accum}, nt__tracing_compute_part(t)};
+    return nt__tracing_finish(t, "gradient", results, ports, count, parts, 2, &run->programs.gradient);
 }
 
 nt_status nt__trace_gradient(nt_run *run) {
@@ -214,8 +214,10 @@ static nt_status trace_forward(nt_run *run) {
     nt__tracing_check_same_outputs(&t);
     nt__result result = {.name = "outputs", .value = t.outputs};
     nt__port port = {.name = "outputs", .purpose = NT__OUTPUT};
+    nt__part part = nt__tracing_compute_part(&t);
     status = keep_claims(&t);
-    if (status == NT_OK) status = nt__tracing_finish(&t, "forward", &result, &port, 1, NULL, 0, &run->programs.forward);
+    if (status == NT_OK)
+        status = nt__tracing_finish(&t, "forward", &result, &port, 1, &part, 1, &run->programs.forward);
     nt__tracing_end(&t);
     return status;
 }
@@ -312,6 +314,7 @@ static nt_status trace_metrics(nt_run *run) {
 
 nt_status nt__trace_model(nt_run *run) {
     run->model = nt__model_new((nt__model_roles){NT__ROLE_LEAF, NT__ROLE_LAYER_STATE, NT__ROLE_SEED});
+    if (run->model) nt__model_compute(run->model, nt__compute_dtype(&run->settings));
     return run->model ? trace_model(run) : NT_OUT_OF_MEMORY;
 }
 

@@ -55,6 +55,8 @@ static void add_settings(const nt_run *run, nt__text *out) {
     nt__text_add(out, "settings\n");
     nt__text_add(out, "  run_dir: %s [%s]\n", s->run_dir, sources[s->from.run_dir]);
     add_number("seed", s->seed, s->from.seed, out);
+    if (s->from.compute_dtype != NT__FROM_DEFAULT)
+        nt__text_add(out, "  compute_dtype: %s [%s]\n", s->compute_dtype, sources[s->from.compute_dtype]);
     if (s->evaluate_only) return;
     add_number("max_epochs", s->max_epochs, s->from.max_epochs, out);
     if (s->from.max_steps != NT__FROM_DEFAULT) add_number("max_steps", s->max_steps, s->from.max_steps, out);

@@ -34,7 +34,7 @@ typedef enum nt__role {
 typedef enum nt__source { NT__FROM_DEFAULT, NT__FROM_FIELD, NT__FROM_HOOK, NT__FROM_OPTION } nt__source;
 typedef struct nt__sources {
     nt__source run_dir, seed, max_epochs, max_steps, accum, gradient_clip_norm, ema_decay, learning_rate,
-        check_divergence, log, rule;
+        check_divergence, log, compute_dtype, rule;
 } nt__sources;
 
 typedef struct nt__settings {
@@ -43,8 +43,9 @@ typedef struct nt__settings {
     int64_t seed, max_epochs, max_steps, accum;
     double gradient_clip_norm, ema_decay, learning_rate;
     bool check_divergence;
-    const char *log;          /* names */
-    const nt_logger *loggers; /* of the user's */
+    const char *compute_dtype; /* "f32", "bf16" or "f16" */
+    const char *log;           /* names */
+    const nt_logger *loggers;  /* of the user's */
     size_t logger_count;
     int64_t batch; /* with no_data only */
     bool no_data, no_log, quiet, evaluate_only, trace_transfers, no_disk_cache, gradient_norm;
@@ -298,8 +299,8 @@ struct nt_run {
     /* How far it is. */
     int64_t step, epoch;
     nt__position resumed; /* where the next training goes on in its epoch; all zeros: it begins one */
-    bool busy;         /* training, evaluating or predicting: hooks and listeners must not start that again */
-    bool told_waiting; /* that training waits for data: said once */
+    bool busy;            /* training, evaluating or predicting: hooks and listeners must not start that again */
+    bool told_waiting;    /* that training waits for data: said once */
     nt_metrics *results;
     nt_value *result_values;
     nt__log *log;
@@ -354,6 +355,7 @@ nt_status nt__layer_state_read(nt_run *run, size_t index, nt_array **out);
 
 /* settings.c: options, else hooks, else fields, else defaults; checked. */
 nt_status nt__settings_resolve(nt_run *run, const nt_run_options *options);
+nt_dtype nt__compute_dtype(const nt__settings *s); /* of settings that were checked */
 /* What they would be without options. */
 nt_status nt__settings_declared(nt_run *run, nt__settings *out);
 /* NULL beyond the last; NULL when there is none of that name. */

@@ -25,6 +25,7 @@ static const nt__setting settings[] = {
     SETTING(learning_rate, DOUBLE, false, true), /* a field of that name may be anything (H-24) */
     SETTING(check_divergence, BOOL, true, true),
     SETTING(log, STRING, false, true), /* likewise */
+    SETTING(compute_dtype, STRING, true, false),
 };
 
 /* That of run_dir has the experiment's name in it. */
@@ -38,6 +39,7 @@ static const nt__settings defaults = {
     .learning_rate = 1e-3,
     .check_divergence = true,
     .log = "jsonl",
+    .compute_dtype = "f32",
 };
 
 const nt__setting *nt__setting_at(size_t index) {
@@ -211,6 +213,26 @@ static nt_status refuse_real(const nt__settings *s, const char *name, double val
     return nt__fail(NT_INVALID, "%s is %g%s; %s", name, nt__plain_nan(value), origin(s, name, text), advice);
 }
 
+static const nt_dtype compute_dtypes[] = {NT_F32, NT_BF16, NT_F16};
+
+/* NULL: layers cannot compute in it. */
+static const nt_dtype *find_compute_dtype(const nt__settings *s) {
+    for (size_t i = 0; i < sizeof compute_dtypes / sizeof *compute_dtypes; i++)
+        if (strcmp(nt_dtype_name(compute_dtypes[i]), s->compute_dtype) == 0) return &compute_dtypes[i];
+    return NULL;
+}
+
+nt_dtype nt__compute_dtype(const nt__settings *s) {
+    return *find_compute_dtype(s);
+}
+
+static nt_status check_compute_dtype(const nt__settings *s) {
+    char text[ORIGIN];
+    if (find_compute_dtype(s)) return NT_OK;
+    return nt__fail(NT_INVALID, "compute_dtype is '%s'%s; layers compute in f32, bf16 or f16", s->compute_dtype,
+                    origin(s, "compute_dtype", text));
+}
+
 /* E-8, H-39: a manual step is one batch, whatever it does with it. */
 static nt_status check_accum(const nt__settings *s) {
     char text[ORIGIN];
@@ -230,8 +252,9 @@ static nt_status check_log(const nt__settings *s) {
 
 static nt_status check(const nt__settings *s) {
     if (s->seed < 0) return refuse_whole(s, "seed", s->seed, "give 0 or more");
-    if (s->evaluate_only) return NT_OK;
-    nt_status status = check_log(s);
+    nt_status status = check_compute_dtype(s);
+    if (status != NT_OK || s->evaluate_only) return status;
+    status = check_log(s);
     if (status == NT_OK) status = check_accum(s);
     if (status != NT_OK) return status;
     if (s->gradient_norm && s->manual)

@@ -78,6 +78,7 @@ static void check_returned(nt__tracing *t, const char *hook, nt_tensor returned)
 void nt__tracing_forward(nt__tracing *t) {
     t->outputs = t->run->experiment->hooks.forward(t->run->view, t->run->model, &t->run->batch);
     check_returned(t, "forward", t->outputs);
+    t->outputs = nt__model_outputs(t->run->model, t->outputs);
     nt__model_end(t->run->model);
 }
 
@@ -172,6 +173,10 @@ static bool add_arguments(nt__tracing *t, const nt__printed *printed, nt__part *
         right = add_part(&t->arena, &parts[(*count)++], kind, argument->name, nt__type_text(argument->type, text));
     }
     return right;
+}
+
+nt__part nt__tracing_compute_part(const nt__tracing *t) {
+    return (nt__part){"compute_dtype", t->run->settings.compute_dtype};
 }
 
 nt_status nt__tracing_finish(nt__tracing *t, const char *role, const nt__result *results, const nt__port *ports,

@@ -67,6 +67,8 @@ nt_status nt__trace_gradient(nt_run *run);
 nt_status nt__trace_optimizer(nt_run *run);
 nt_status nt__trace_average(nt_run *run);
 
+/* What layers compute in, a part of every program that has forward in it. */
+nt__part nt__tracing_compute_part(const nt__tracing *t);
 /* Prints the trace and makes a program of it. `extra` are parts beyond the GraphConst values and the arguments. */
 nt_status nt__tracing_finish(nt__tracing *t, const char *role, const nt__result *results, const nt__port *ports,
                              size_t count, const nt__part *extra, size_t extra_count, nt__program **out);

@@ -250,23 +250,25 @@ static void compare_norms(size_t count) {
     }
 }
 
-static void compare_losses(const heard *h) {
+static void compare_losses(const heard *h, double bound) {
     json_t *losses = json_object_get(json_object_get(golden, "loss"), "f64");
     assert_int_equal(h->count, json_array_size(losses));
     for (size_t i = 0; i < h->count; i++) {
         double difference = h->losses[i] - json_number_value(json_array_get(losses, i));
-        if (!(fabs(difference) <= tolerance("loss_f32"))) fail_msg("loss of step %zu differs by %g", i + 1, difference);
+        if (!(fabs(difference) <= bound)) fail_msg("loss of step %zu differs by %g", i + 1, difference);
     }
 }
 
-static void reproduce(const char *name, const nt_experiment *experiment, const void *fields) {
-    static heard h;
-    memset(&h, 0, sizeof h);
+/* With the golden file's initial parameters and settings; ends behind its last step. */
+static nt_run *train(const char *name, const nt_experiment *experiment, const void *fields, const char *compute_dtype,
+                     heard *h) {
+    memset(h, 0, sizeof *h);
     golden = read_golden(name);
     int64_t accum = json_integer_value(json_object_get(golden, "accum"));
     double rate = json_number_value(json_object_get(json_object_get(golden, "optimizer"), "eta"));
-    nt_run_options options = quiet_options(&h);
+    nt_run_options options = quiet_options(h);
     options.on_event = listen_to_norms;
+    options.compute_dtype = compute_dtype;
     options.gradient_norm = true;
     options.accum = (nt_maybe_int){true, accum};
     options.learning_rate = (nt_maybe_double){rate > 0, rate};
@@ -276,9 +278,27 @@ static void reproduce(const char *name, const nt_experiment *experiment, const v
     assert_ok(nt_run_new(experiment, fields, &options, &run));
     load_initial(run, name);
     assert_ok(nt_train(run));
-    if (accum == 1) compare_losses(&h); /* a step's event has the loss of its closing micro-batch only (LP-52) */
+    return run;
+}
+
+static void reproduce(const char *name, const nt_experiment *experiment, const void *fields) {
+    static heard h;
+    nt_run *run = train(name, experiment, fields, NULL, &h);
+    bool whole_steps = json_integer_value(json_object_get(golden, "accum")) == 1;
+    if (whole_steps)
+        compare_losses(&h,
+                       tolerance("loss_f32")); /* a step's event has the loss of its closing micro-batch only (LP-52) */
     compare_norms(h.count);
     compare_final(run, name);
+    nt_run_free(run);
+    json_decref(golden);
+}
+
+/* Mixed precision follows the run in f64 from afar. */
+static void stay_near_in_bf16(const char *name, const nt_experiment *experiment, const void *fields, double bound) {
+    static heard h;
+    nt_run *run = train(name, experiment, fields, "bf16", &h);
+    compare_losses(&h, bound);
     nt_run_free(run);
     json_decref(golden);
 }
@@ -317,6 +337,18 @@ static void transformer_adamw_clip_cosine(void **state) {
     reproduce("transformer_adamw_clip_cosine", Decoder_experiment(), &e);
 }
 
+static void conv_digits_in_bf16(void **state) {
+    (void)state;
+    stay_near_in_bf16("conv_digits_momentum", Perceptron_experiment(),
+                      &(Perceptron){.hidden = 4, .classes = 10, .batch = 8, .conv = true}, 0.02);
+}
+
+static void transformer_in_bf16(void **state) {
+    (void)state;
+    const Decoder e = Decoder_defaults();
+    stay_near_in_bf16("transformer_adamw_clip_cosine", Decoder_experiment(), &e, 0.02);
+}
+
 static int tear_down(void **state) {
     int failed = shut_down(state);
     return scratch_remove(state) || failed;
@@ -330,6 +362,8 @@ int main(void) {
         cmocka_unit_test(digits_accumulated),
         cmocka_unit_test(conv_digits_momentum),
         cmocka_unit_test(transformer_adamw_clip_cosine),
+        cmocka_unit_test(conv_digits_in_bf16),
+        cmocka_unit_test(transformer_in_bf16),
     };
     return cmocka_run_group_tests(tests, scratch_make, tear_down);
 }

@@ -22,7 +22,8 @@
     FIELD(int, accum, 2, "")                                           \
     FIELD(float, gradient_clip_norm, 2, "")                            \
     FIELD(double, learning_rate, 2, "only a field: the rate has none") \
-    FIELD(bool, check_divergence, false, "")
+    FIELD(bool, check_divergence, false, "")                           \
+    FIELD(const char *, compute_dtype, "f32", "a text of three")
 NT_EXPERIMENT(Sources, SOURCES)
 
 static nt_status build_data(const Sources *e, nt_data *data) {
@@ -66,12 +67,18 @@ static const char *hook_text(const void *e) {
     return ((const Sources *)e)->seed == 2 ? "from-hook" : NULL;
 }
 
+static const char *hook_dtype(const void *e) {
+    (void)e;
+    return "bf16";
+}
+
 static nt_experiment with_hooks(void) {
     nt_experiment changed = *Sources_experiment();
     changed.hooks.run_dir = hook_text;
     changed.hooks.seed = changed.hooks.max_epochs = changed.hooks.max_steps = changed.hooks.accum = hook_whole;
     changed.hooks.gradient_clip_norm = changed.hooks.learning_rate = hook_real;
     changed.hooks.check_divergence = hook_truth;
+    changed.hooks.compute_dtype = hook_dtype;
     return changed;
 }
 
@@ -104,6 +111,7 @@ static nt_run_options all_options(void) {
                             .gradient_clip_norm = {true, 4},
                             .learning_rate = {true, 4},
                             .check_divergence = {true, false},
+                            .compute_dtype = "f16",
                             .quiet = true};
 }
 
@@ -124,15 +132,16 @@ static void assert_found(const nt_experiment *experiment, const nt_run_options *
     assert_true(s->gradient_clip_norm == expected->gradient_clip_norm);
     assert_true(s->learning_rate == expected->learning_rate);
     assert_int_equal(s->check_divergence, expected->check_divergence);
+    assert_string_equal(s->compute_dtype, expected->compute_dtype);
     nt__sources from = s->from;
     from.rule = expected->from.rule;
     assert_memory_equal(&from, &expected->from, sizeof from);
     nt_run_free(run);
 }
 
-static nt__settings all_from(nt__source from, const char *run_dir, int64_t number) {
+static nt__settings all_from(nt__source from, const char *run_dir, int64_t number, const char *dtype) {
     nt__sources sources = {
-        from, from, from, from, from, from, NT__FROM_DEFAULT, from, from, NT__FROM_DEFAULT, NT__FROM_DEFAULT};
+        from, from, from, from, from, from, NT__FROM_DEFAULT, from, from, NT__FROM_DEFAULT, from, NT__FROM_DEFAULT};
     return (nt__settings){.from = sources,
                           .run_dir = run_dir,
                           .seed = number,
@@ -140,7 +149,8 @@ static nt__settings all_from(nt__source from, const char *run_dir, int64_t numbe
                           .max_steps = number,
                           .accum = number,
                           .gradient_clip_norm = (double)number,
-                          .learning_rate = (double)number};
+                          .learning_rate = (double)number,
+                          .compute_dtype = dtype};
 }
 
 static void the_first_that_is_given_counts(void **state) {
@@ -148,12 +158,12 @@ static void the_first_that_is_given_counts(void **state) {
     const nt_run_options none = {.quiet = true}, all = all_options();
     nt_experiment hooked = with_hooks(), plain_hooked = *Plain_experiment();
     plain_hooked.hooks.seed = hook_whole;
-    nt__settings expected = all_from(NT__FROM_OPTION, "from-option", 4);
+    nt__settings expected = all_from(NT__FROM_OPTION, "from-option", 4, "f16");
     assert_found(&hooked, &all, &expected);
     assert_found(Plain_experiment(), &all, &expected);
-    expected = all_from(NT__FROM_HOOK, "from-hook", 3);
+    expected = all_from(NT__FROM_HOOK, "from-hook", 3, "bf16");
     assert_found(&hooked, &none, &expected);
-    expected = all_from(NT__FROM_FIELD, "from-field", 2);
+    expected = all_from(NT__FROM_FIELD, "from-field", 2, "f32");
     expected.learning_rate = 1e-3;
     expected.from.learning_rate = NT__FROM_DEFAULT;
     assert_found(Sources_experiment(), &none, &expected);
@@ -163,7 +173,8 @@ static void the_first_that_is_given_counts(void **state) {
                               .max_steps = INT64_MAX,
                               .accum = 1,
                               .learning_rate = 1e-3,
-                              .check_divergence = true};
+                              .check_divergence = true,
+                              .compute_dtype = "f32"};
     assert_found(Plain_experiment(), &none, &expected);
     expected.from.seed = NT__FROM_HOOK;
     expected.seed = 3;
@@ -223,10 +234,10 @@ static void the_report_names_the_sources(void **state) {
     nt_run *run = plan_of(&hooked, &options);
     nt__text text = {0};
     nt__report_add(run, &text);
-    static const char *const lines[] = {"run_dir: from-hook [hook]\n",     "seed: 5 [option]\n",
-                                        "max_epochs: 3 [hook]\n",          "accum: 3 [hook]\n",
-                                        "learning_rate: 3 [hook]\n",       "gradient clip: norm 3 [hook]\n",
-                                        "check_divergence: false [hook]\n"};
+    static const char *const lines[] = {"run_dir: from-hook [hook]\n",      "seed: 5 [option]\n",
+                                        "max_epochs: 3 [hook]\n",           "accum: 3 [hook]\n",
+                                        "learning_rate: 3 [hook]\n",        "gradient clip: norm 3 [hook]\n",
+                                        "check_divergence: false [hook]\n", "compute_dtype: bf16 [hook]\n"};
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
         if (!strstr(text.data, lines[i])) fail_msg("no '%s' in\n%s", lines[i], text.data);
     nt__text_free(&text);

@@ -175,6 +175,13 @@ static void average(variant *v) {
 static void average_of_0(variant *v) {
     v->options.ema_decay = (nt_maybe_double){true, 0};
 }
+/* Outputs are f32 whatever layers compute in, so metrics stay. */
+static void compute_dtype(variant *v) {
+    v->options.compute_dtype = "bf16";
+}
+static void compute_dtype_of_f32(variant *v) {
+    v->options.compute_dtype = "f32";
+}
 static void gradient_norm(variant *v) {
     v->options.gradient_norm = true;
 }
@@ -245,6 +252,8 @@ static const struct {
     {"moving average", average, OPTIMIZER | AVERAGE, VAL_LOSS},
     {"moving average of 0", average_of_0, NOTHING, VAL_LOSS},
     {"gradient norm", gradient_norm, OPTIMIZER, VAL_LOSS},
+    {"what layers compute in", compute_dtype, GRADIENT | FORWARD, VAL_LOSS},
+    {"that, given as f32", compute_dtype_of_f32, NOTHING, VAL_LOSS},
     {"forward", edited_forward, GRADIENT | FORWARD, VAL_LOSS},
     {"loss", edited_loss, GRADIENT | METRICS, VAL_LOSS},
     {"metrics on the host", edited_metrics, NOTHING, ON_HOST},
