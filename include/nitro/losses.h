@@ -80,10 +80,11 @@ nt_tensor nt_kl_divergence_at(nt_tensor log_prediction, nt_tensor target, nt_los
 /* 1 - a.b / max(|a| |b|, 1e-8) along the last axis of two tensors of one shape and floating type. */
 #define nt_cosine_loss(a, b, ...) nt_cosine_loss_at(a, b, (nt_loss_options){__VA_ARGS__}, NT_SITE)
 nt_tensor nt_cosine_loss_at(nt_tensor a, nt_tensor b, nt_loss_options options, nt_site site);
-/* For pairs of vectors a, b [n, depth]: each is to find its own among all n by a.b / (|a| |b| temperature). The mean of
- * the two cross entropies, over a's and over b's (van den Oord et al. 2018, Radford et al. 2021). */
-#define nt_info_nce(a, b, temperature) nt_info_nce_at(a, b, NT_TENSOR(temperature), NT_SITE)
-nt_tensor nt_info_nce_at(nt_tensor a, nt_tensor b, nt_tensor temperature, nt_site site);
+/* For pairs of vectors a, b [n, depth]: each is to find its own among all n by a.b / (|a| |b| temperature). Of each
+ * pair the mean of its two cross entropies, over a's and over b's (van den Oord et al. 2018, Radford et al. 2021). */
+#define nt_info_nce(a, b, temperature, ...) \
+    nt_info_nce_at(a, b, NT_TENSOR(temperature), (nt_loss_options){__VA_ARGS__}, NT_SITE)
+nt_tensor nt_info_nce_at(nt_tensor a, nt_tensor b, nt_tensor temperature, nt_loss_options options, nt_site site);
 
 /* ---- samples that count differently ----------------------------------------------------------------------------- */
 

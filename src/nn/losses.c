@@ -219,7 +219,13 @@ static nt_tensor unit(nt_tensor x, nt_site site) {
     return nt_div_at(x, nt_max_at(size, number(1e-8), site), site);
 }
 
-nt_tensor nt_info_nce_at(nt_tensor a, nt_tensor b, nt_tensor temperature, nt_site site) {
+/* Of each row that its own column is the largest. */
+static nt_tensor find_own(nt_tensor similarity, nt_site site) {
+    nt_tensor own = nt_iota_at(NT_I32, nt_dims(nt_shape_of(similarity).dims[0]), 0, site);
+    return nt_cross_entropy_at(similarity, own, (nt_cross_entropy_options){.reduction = NT_NONE}, site);
+}
+
+nt_tensor nt_info_nce_at(nt_tensor a, nt_tensor b, nt_tensor temperature, nt_loss_options options, nt_site site) {
     if (!alike("info_nce", a, b, 2, site)) return nt__failed();
     if (nt_rank(a) != 2) {
         char text[NT__TYPE_TEXT];
@@ -228,11 +234,9 @@ nt_tensor nt_info_nce_at(nt_tensor a, nt_tensor b, nt_tensor temperature, nt_sit
     }
     nt_tensor turned = nt_transpose_at(unit(b, site), nt_dims(1, 0), site);
     nt_tensor similarity = nt_div_at(nt_matmul_at(unit(a, site), turned, site), temperature, site);
-    nt_tensor own = nt_iota_at(NT_I32, nt_dims(nt_shape_of(a).dims[0]), 0, site);
-    nt_tensor rows = nt_cross_entropy_at(similarity, own, (nt_cross_entropy_options){.reduction = NT_MEAN}, site);
-    similarity = nt_transpose_at(similarity, nt_dims(1, 0), site);
-    nt_tensor columns = nt_cross_entropy_at(similarity, own, (nt_cross_entropy_options){.reduction = NT_MEAN}, site);
-    return nt_mul_at(nt_add_at(rows, columns, site), number(0.5), site);
+    nt_tensor rows = find_own(similarity, site);
+    nt_tensor columns = find_own(nt_transpose_at(similarity, nt_dims(1, 0), site), site);
+    return reduce_loss(nt_mul_at(nt_add_at(rows, columns, site), number(0.5), site), options.reduction, site);
 }
 
 /* ---- a sum over a count ----------------------------------------------------------------------------------------- */

@@ -187,6 +187,72 @@ static void the_smoothing_may_be_an_input(void **state) {
     assert_true(fabs(some - (0.75 * (total - 2) + 0.25 * even)) < 1e-6);
 }
 
+/* ---- reductions that no golden case has ------------------------------------------------------------------------- */
+
+static const float first[] = {1, 2, 0.5f, -1, -1, 0.25f}, second[] = {0.8f, 1.5f, 1, -0.5f, 0.2f, 0.9f};
+static const int32_t classes_of_rows[] = {0, 1, 1};
+static const float signs[] = {1, -1, 1, 1, -1, -1};
+
+typedef nt_tensor (*reducing)(const nt_tensor *in, nt_reduction reduction);
+static nt_tensor info_nce(const nt_tensor *in, nt_reduction reduction) {
+    return nt_info_nce(in[0], in[1], 0.5, .reduction = reduction);
+}
+static nt_tensor hinge_classes(const nt_tensor *in, nt_reduction reduction) {
+    return nt_hinge_classes(in[0], in[2], .reduction = reduction);
+}
+static nt_tensor hinge_classes_squared(const nt_tensor *in, nt_reduction reduction) {
+    return nt_hinge_classes(in[0], in[2], .squared = true, .reduction = reduction);
+}
+static nt_tensor hinge_squared(const nt_tensor *in, nt_reduction reduction) {
+    return nt_hinge(in[0], in[3], .squared = true, .reduction = reduction);
+}
+
+/* Each loss alone, its sum and its mean, computed in f64 by another library. */
+static const struct {
+    reducing loss;
+    size_t count;
+    double each[6], sum, mean;
+} reductions[] = {
+    {info_nce,
+     3,
+     {0.42503908600597706, 0.15420052266257672, 1.2981774632146839},
+     1.8774170718832377,
+     0.6258056906277459},
+    {hinge_classes, 3, {1, 1.25, 0}, 2.25, 0.75},
+    {hinge_classes_squared, 3, {2, 3.125, 0}, 5.125, 1.7083333333333333},
+    {hinge_squared, 6, {0, 9, 0.25, 4, 0, 1.5625}, 14.8125, 2.46875},
+};
+
+static void check_reductions(size_t row) {
+    nt_array *arrays[] = {nt_array_from(NT_F32, nt_dims(3, 2), first), nt_array_from(NT_F32, nt_dims(3, 2), second),
+                          nt_array_from(NT_I32, nt_dims(3), classes_of_rows),
+                          nt_array_from(NT_F32, nt_dims(3, 2), signs)};
+    enum { INPUT_COUNT = sizeof arrays / sizeof *arrays };
+    nt_tensor in[INPUT_COUNT];
+    nt__graph *graph = nt__trace_begin();
+    assert_non_null(graph);
+    for (int i = 0; i < INPUT_COUNT; i++) in[i] = traced_input(i, (nt__type){arrays[i]->dtype, arrays[i]->shape});
+    nt__result results[3];
+    for (int i = NT_MEAN; i <= NT_NONE; i++) results[i] = (nt__result){"loss", reductions[row].loss(in, i), {0}};
+    traced program = traced_compile(traced_engine(), results, 3);
+    nt__trace_end(graph);
+    nt_array *out[3];
+    traced_run(&program, arrays, out);
+    traced_free(&program);
+    assert_true(fabs(nt_array_get(out[NT_MEAN], 0) - reductions[row].mean) < 1e-6);
+    assert_true(fabs(nt_array_get(out[NT_SUM], 0) - reductions[row].sum) < 2e-6);
+    assert_int_equal(nt_shape_elements(out[NT_NONE]->shape), reductions[row].count);
+    for (size_t i = 0; i < reductions[row].count; i++)
+        assert_true(fabs(nt_array_get(out[NT_NONE], (int64_t)i) - reductions[row].each[i]) < 1e-6);
+    for (int i = 0; i < INPUT_COUNT; i++) nt_array_free(arrays[i]);
+    for (int i = 0; i < 3; i++) nt_array_free(out[i]);
+}
+
+static void losses_are_reduced_as_asked(void **state) {
+    (void)state;
+    for (size_t i = 0; i < sizeof reductions / sizeof *reductions; i++) check_reductions(i);
+}
+
 /* ---- what is claimed and refused -------------------------------------------------------------------------------- */
 
 /* The host checks the labels before a batch is used, also where the trace converts them. */
@@ -327,6 +393,7 @@ int main(void) {
         cmocka_unit_test(the_label_of_a_masked_class_costs_infinity),
         cmocka_unit_test(a_nan_logit_reaches_the_loss),
         cmocka_unit_test(the_smoothing_may_be_an_input),
+        cmocka_unit_test(losses_are_reduced_as_asked),
         cmocka_unit_test(labels_are_claimed_to_be_classes),
         cmocka_unit_test(wrong_logits_and_labels_are_refused),
         cmocka_unit_test(wrong_operands_are_refused),
