@@ -204,13 +204,17 @@ static nt_status save_as(nt__record_folder *folder, nt__record *record, const ch
     entry->written = wall_clock();
     status = write_record(folder, record, entry);
     if (status == NT_OK) status = write_manifest(folder, entry);
-    if (status != NT_OK) undo(folder, file);
+    if (status != NT_OK) {
+        folder->may_pass = status == NT_IO && nt__file_error_may_pass();
+        undo(folder, file);
+    }
     nt__free(file);
     return status;
 }
 
 nt_status nt__record_folder_save(nt__record_folder *folder, nt__record *record, const char *name) {
     nt__record_entry entry;
+    folder->may_pass = false;
     nt_status status = nt__record_folder_describe(folder, record->facts, &entry);
     if (status != NT_OK || name) return status == NT_OK ? save_as(folder, record, name, &entry) : status;
     char *usual = nt__record_name(&entry);
@@ -240,29 +244,28 @@ static nt_status settle(nt__record_folder *folder, const nt__record_entry *entry
 
 /* Whether the file `name` is a record that was written under this name: a copy that somebody made is not. `entry`
  * borrows its texts from *facts. */
-static bool is_own_record(const nt__record_folder *folder, const char *name, json_t **facts, nt__record_entry *entry) {
-    nt__hash hash;
-    char *path = path_of(folder, name);
-    bool own = path && nt__record_read_header(path, facts, &hash) == NT_OK &&
-               nt__entry_from_facts(*facts, entry) == NT_OK && strcmp(entry->file, name) == 0;
-    nt__free(path);
-    if (own) {
-        entry->hash = hash;
-        entry->hashed = true;
-    }
-    return own;
+static nt_status read_own(const char *path, const char *name, json_t **facts, nt__record_entry *entry, bool *own) {
+    nt_status status = nt__record_read_header(path, facts, &entry->hash);
+    nt__hash hash = entry->hash;
+    if (status == NT_OK) status = nt__entry_from_facts(*facts, entry);
+    *own = status == NT_OK && strcmp(entry->file, name) == 0;
+    entry->hash = hash;
+    entry->hashed = true;
+    if (status == NT_OK || status == NT_OUT_OF_MEMORY) return status;
+    nt__fail_nothing();
+    return NT_OK;
 }
 
 static nt_status look_at(nt__record_folder *folder, const char *name) {
     json_t *facts = NULL;
-    nt__record_entry entry;
-    nt_status status = NT_OK;
+    nt__record_entry entry = {0};
+    bool own;
     if (!nt__ends_in(name, NT__RECORD_EXTENSION) || nt__manifest_find(&folder->manifest, name)) return NT_OK;
-    if (is_own_record(folder, name, &facts, &entry))
-        status = settle(folder, &entry);
-    else
-        nt__fail_nothing();
+    char *path = path_of(folder, name);
+    nt_status status = path ? read_own(path, name, &facts, &entry, &own) : NT_OUT_OF_MEMORY;
+    if (status == NT_OK && own) status = settle(folder, &entry);
     json_decref(facts);
+    nt__free(path);
     return status;
 }
 

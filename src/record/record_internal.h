@@ -37,7 +37,8 @@ typedef struct nt__record_folder {
     nt__retention retention;
     nt__manifest manifest; /* as it is on the disk */
     nt__arena texts;
-    int lock; /* -1: none is held here */
+    int lock;      /* -1: none is held here */
+    bool may_pass; /* the newest failure of a save is one that may pass by itself */
 } nt__record_folder;
 nt_status nt__record_folder_open(const nt__record_writer_options *options, nt__record_folder *out);
 /* The entry of a record with these facts, without file, hash and time; texts are borrowed. */

@@ -50,7 +50,7 @@ static void sleep_for(double seconds) {
 static nt_status save(nt__record_writer *writer, save_job *job) {
     double wait = writer->retry_seconds;
     nt_status status = nt__record_folder_save(&writer->folder, &job->record, job->name);
-    for (int attempt = 2; status == NT_IO && nt__file_error_may_pass() && attempt <= ATTEMPTS; attempt++, wait *= 2) {
+    for (int attempt = 2; status != NT_OK && writer->folder.may_pass && attempt <= ATTEMPTS; attempt++, wait *= 2) {
         nt__notice("%s; attempt %d of %d in %g s", nt_error_message(), attempt, ATTEMPTS, wait);
         sleep_for(wait);
         status = nt__record_folder_save(&writer->folder, &job->record, job->name);

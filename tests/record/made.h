@@ -22,6 +22,13 @@
         if (!strstr(nt_error_message(), text)) fail_msg("\"%s\" lacks \"%s\"", nt_error_message(), text); \
     } while (0)
 
+/* A folder of the scratch folder; the path lasts until the next call. */
+static inline const char *test_folder(const char *name) {
+    static char path[2 * SCRATCH_PATH];
+    snprintf(path, sizeof path, "%s", scratch(name));
+    return path;
+}
+
 enum { MADE_ELEMENTS = 1000 };
 
 /* Two arrays whose elements follow from the step, and the facts that a writer asks for. score nan: not validated. */
@@ -41,7 +48,7 @@ static inline nt_status make_record(int64_t epoch, int64_t batch, int64_t step, 
     nt_status other = nt__record_add(out, "counter", counter);
     if (status == NT_OK) status = other;
     json_t *metrics = json_object();
-    if (score == score) json_object_set_new(metrics, "val_loss", json_real(score));
+    if (score == score) json_object_set_new(metrics, "val_loss", nt__record_number(score));
     const struct {
         const char *key;
         json_t *value;
@@ -101,7 +108,7 @@ static inline void assert_epochs(const char *folder, const char *epochs) {
 
 /* The text lasts until the next call. */
 static inline const char *file_of_epoch(const char *folder, const char *run, int64_t epoch) {
-    static char name[512];
+    static char name[3 * SCRATCH_PATH];
     nt__manifest manifest;
     *name = 0;
     assert_ok(nt__manifest_read(folder, &manifest));
