@@ -182,18 +182,25 @@ static void undo(nt__record_folder *folder, const char *file) {
     nt__fail(status, "%s", message);
 }
 
+static nt_status drop_manifest(nt__manifest *manifest, nt_status status) {
+    nt__manifest_free(manifest);
+    return status;
+}
+
+/* Writes the manifest that is to be, which it takes over, and deletes what it does not list any more. */
+static nt_status put_manifest(nt__record_folder *folder, nt__manifest *after) {
+    nt_status status = nt__manifest_write(folder->path, after);
+    if (status != NT_OK) return drop_manifest(after, status);
+    remove_displaced(folder, &folder->manifest, after);
+    nt__manifest_free(&folder->manifest);
+    folder->manifest = *after;
+    return NT_OK;
+}
+
 static nt_status write_manifest(nt__record_folder *folder, const nt__record_entry *entry) {
     nt__manifest after = {0};
     nt_status status = plan(folder, entry, &after);
-    if (status == NT_OK) status = nt__manifest_write(folder->path, &after);
-    if (status != NT_OK) {
-        nt__manifest_free(&after);
-        return status;
-    }
-    remove_displaced(folder, &folder->manifest, &after);
-    nt__manifest_free(&folder->manifest);
-    folder->manifest = after;
-    return NT_OK;
+    return status == NT_OK ? put_manifest(folder, &after) : drop_manifest(&after, status);
 }
 
 static nt_status save_as(nt__record_folder *folder, nt__record *record, const char *name, nt__record_entry *entry) {
@@ -234,8 +241,8 @@ static bool is_outdated(const nt__record_folder *folder, const nt__record_entry 
     return false;
 }
 
-/* The kill came between a record and its manifest, or between the manifest and a deletion. It cannot be told which, and
- * somebody may have moved the manifest away: so the record is listed, and what its run saves next decides. */
+/* The kill came between a record and its manifest, or between the manifest and a deletion. It cannot be told which: so
+ * the record is listed, and then it is kept or deleted like all others. */
 static nt_status settle(nt__record_folder *folder, const nt__record_entry *entry) {
     if (!is_outdated(folder, entry)) return nt__manifest_add(&folder->manifest, entry);
     remove_record(folder, entry->file);
@@ -269,15 +276,22 @@ static nt_status look_at(nt__record_folder *folder, const char *name) {
     return status;
 }
 
-static nt_status clear(nt__record_folder *folder) {
+static nt_status list_unlisted(nt__record_folder *folder) {
     const struct dirent *entry;
-    size_t listed = folder->manifest.count;
     nt_status status = NT_OK;
     DIR *entries = opendir(folder->path);
     while (status == NT_OK && entries && (entry = readdir(entries))) status = look_at(folder, entry->d_name);
     if (entries) closedir(entries);
+    return status;
+}
+
+static nt_status clear(nt__record_folder *folder) {
+    nt__manifest after = {0};
+    size_t listed = folder->manifest.count;
+    nt_status status = list_unlisted(folder);
     if (status != NT_OK || folder->manifest.count == listed) return status;
-    return nt__manifest_write(folder->path, &folder->manifest);
+    status = copy_kept(folder, &folder->manifest, &after);
+    return status == NT_OK ? put_manifest(folder, &after) : drop_manifest(&after, status);
 }
 
 /* ---- opening ---------------------------------------------------------------------------------------------------- */

@@ -208,7 +208,7 @@ typedef struct nt__record_writer_options {
 } nt__record_writer_options;
 
 /* Reads the manifest and clears the folder of what a kill left: unfinished files go, and records that the manifest does
- * not list yet are listed. */
+ * not list yet are listed, and kept or deleted by the retention of now. */
 nt_status nt__record_writer_open(const nt__record_writer_options *options, nt__record_writer **out);
 /* Whether a record with these metrics (of the facts) would be written (C27): always with keep_latest. With the score's
  * errors (C14). Waits for what is being written only without keep_latest. */
