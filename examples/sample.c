@@ -18,7 +18,8 @@
     GRAPH_CONST(int, window, 128, "characters that the next one is told from, as in training")       \
     GRAPH_CONST(int, top_k, 0, "how many of the likeliest characters are drawn from; 0: all")        \
     DEVICE(float, temperature, 0.7f, "what logits are divided by; towards 0 the likeliest is drawn") \
-    FIELD(int, length, 800, "characters of a text")
+    FIELD(int, length, 800, "characters of a text")                                                  \
+    FIELD(int, batch, 1, "texts that are written at the same time")
 
 NT_EXPERIMENT(Sample, SAMPLE)
 
@@ -94,7 +95,7 @@ int main(int count, char **words) {
     const char *begin = count > 1 && *words[1] ? words[1] : "\n";
     const char *parameters = count > 3 ? words[3] : "runs/Transformer/parameters.safetensors";
     Sample fields = Sample_defaults();
-    nt_run_options options = {.no_data = true, .batch = {true, 1}, .no_log = true, .quiet = true};
+    nt_run_options options = {.no_data = true, .batch = {true, fields.batch}, .no_log = true, .quiet = true};
     options.seed = (nt_maybe_int){true, count > 2 ? atoll(words[2]) : 1};
     nt_run *run = NULL;
     nt_status status = nt_run_new(Sample_experiment(), &fields, &options, &run);
