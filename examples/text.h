@@ -47,7 +47,7 @@ static inline nt_status text_splits(nt_data *data, const char *path, int64_t len
     int64_t border = samples ? samples->shape.dims[0] * 19 / 20 : 0;
     nt_array_free(text);
     nt_split(data, "train", .batch = batch, .shuffle = true, .drop_last = true, .limit = border);
-    nt_split(data, "val", .batch = batch, .drop_last = true, .first = border);
+    nt_split(data, "val", .batch = batch, .first = border);
     nt_split_field(data, "train", "text", samples ? nt_array_retain(samples) : NULL);
     nt_split_field(data, "val", "text", samples);
     return nt_data_status(data);
