@@ -242,15 +242,16 @@ void nt__remove_leftovers(const char *folder) {
 
 /* An injected failure takes half of the bytes first, as a full disk does. */
 bool nt__write_all(int file, const void *bytes, size_t length) {
-    const char *at = bytes, *end = at + length;
+    const char *at = bytes;
     bool fails = change_fails();
     int error = errno;
-    if (fails) end = at + length / 2;
-    while (at < end) {
-        ssize_t put = write(file, at, (size_t)(end - at));
+    if (fails) length /= 2;
+    while (length > 0) {
+        ssize_t put = write(file, at, length);
         if (put < 0 && errno == EINTR) continue;
         if (put < 0) return false;
         at += put;
+        length -= (size_t)put;
     }
     if (fails) errno = error;
     return !fails;
