@@ -4,7 +4,8 @@ import os
 import subprocess
 import sys
 
-PACKAGES = {"jax": ["jax", "optax"], "torch": ["torch", "numpy"]}
+PACKAGES = {"jax": ["jax", "optax"], "torch": ["torch", "numpy"], "orbax": ["jax", "orbax-checkpoint"],
+            "safetensors": ["safetensors", "numpy"]}
 
 
 def environment(work, name):

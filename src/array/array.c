@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-nt_array *nt_array_new(nt_dtype dtype, nt_shape shape) {
+static nt_array *new_array(nt_dtype dtype, nt_shape shape, void *(*allocate)(size_t bytes)) {
     nt__type type = {dtype, shape};
     char text[NT__TYPE_TEXT];
     size_t bytes;
@@ -19,7 +19,7 @@ nt_array *nt_array_new(nt_dtype dtype, nt_shape shape) {
         return NULL;
     }
     nt_array *array = nt__alloc(1, sizeof *array);
-    void *data = array ? nt__alloc_aligned(bytes) : NULL;
+    void *data = array ? allocate(bytes) : NULL;
     if (!data) {
         nt__free(array);
         nt__fail_in(NT_OUT_OF_MEMORY, "new array %s", nt__type_text(type, text));
@@ -29,9 +29,17 @@ nt_array *nt_array_new(nt_dtype dtype, nt_shape shape) {
     return array;
 }
 
+nt_array *nt_array_new(nt_dtype dtype, nt_shape shape) {
+    return new_array(dtype, shape, nt__alloc_aligned);
+}
+
+nt_array *nt__array_new_unset(nt_dtype dtype, nt_shape shape) {
+    return new_array(dtype, shape, nt__alloc_aligned_unset);
+}
+
 nt_array *nt_array_from(nt_dtype dtype, nt_shape shape, const void *data) {
     if (nt_shape_elements(shape) > 0 && !nt__given(data, "nt_array_from", "data")) return NULL;
-    nt_array *array = nt_array_new(dtype, shape);
+    nt_array *array = nt__array_new_unset(dtype, shape);
     if (array && array->bytes) memcpy(array->data, data, array->bytes);
     return array;
 }

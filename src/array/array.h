@@ -43,6 +43,9 @@ bool nt__element_from_number(nt_dtype dtype, void *at, double number);
  * that names the first element which the type does not have. */
 nt_array *nt__array_convert(nt_array *array, nt_dtype dtype);
 
+/* nt_array_new without the zeros, for elements that are all written next. */
+nt_array *nt__array_new_unset(nt_dtype dtype, nt_shape shape);
+
 /* A set of its own with the same arrays. */
 nt_arrays *nt__arrays_copy(const nt_arrays *set);
 /* Gives a name that the set has another array; the reference passes to the set. */

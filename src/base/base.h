@@ -49,6 +49,8 @@ void *nt__alloc(size_t count, size_t size);
 void *nt__realloc(void *pointer, size_t count, size_t size);
 /* 64-byte aligned, zeroed, for memory that is lent to the engine. Free with nt__free. */
 void *nt__alloc_aligned(size_t bytes);
+/* The same, not zeroed. */
+void *nt__alloc_aligned_unset(size_t bytes);
 char *nt__strdup(const char *text);
 char *nt__sprintf(const char *format, ...) NT__PRINTF(1, 2);
 void nt__free(void *pointer);

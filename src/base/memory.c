@@ -73,7 +73,7 @@ void *nt__realloc(void *pointer, size_t count, size_t size) {
     return grown;
 }
 
-void *nt__alloc_aligned(size_t bytes) {
+void *nt__alloc_aligned_unset(size_t bytes) {
     size_t size;
     bool refused = count_allocation();
     if (!multiply_sizes(bytes, 1, &size)) return NULL;
@@ -81,7 +81,12 @@ void *nt__alloc_aligned(size_t bytes) {
     void *pointer = refused ? NULL : aligned_alloc(LENT_ALIGNMENT, size);
     if (!pointer) return report_no_memory(bytes);
     atomic_fetch_add(&live_blocks, 1);
-    return memset(pointer, 0, size);
+    return pointer;
+}
+
+void *nt__alloc_aligned(size_t bytes) {
+    void *pointer = nt__alloc_aligned_unset(bytes);
+    return pointer ? memset(pointer, 0, at_least_one(bytes)) : NULL;
 }
 
 void nt__free(void *pointer) {
