@@ -29,9 +29,9 @@
  *
  * Which hook sees what:
  *     the experiment itself, every field, on the host: build_data, derive, settings (run_dir, seed, max_epochs,
- *         max_steps, accum, gradient_clip_norm, ema_decay, learning_rate, check_divergence, compute_dtype, log),
- * optimizer, weight_decay, no_decay, decay_anchor, param_group, rate_ratio, schedules, metrics, host_train_metrics,
- *         manual_training
+ *         max_steps, accum, gradient_clip_norm, ema_decay, learning_rate, check_divergence, compute_dtype, log,
+ *         checkpoint and checkpoint_*), optimizer, weight_decay, no_decay, decay_anchor, param_group, rate_ratio,
+ *         schedules, metrics, host_train_metrics, manual_training
  *     the view, GRAPH_CONST values and DEVICE tensors: forward, loss, train_step, device_metrics, train_metrics
  */
 #ifndef NITRO_EXPERIMENT_H
@@ -78,17 +78,24 @@ typedef struct nt_field_info {
 /* Hooks that give a setting of a run, each named after it (nt_run_options says what they are). An option or flag wins
  * over the hook, the hook over a field of that name, the field over the default; a field called learning_rate or log is
  * only a field. NULL from run_dir, compute_dtype and log: not given. */
-#define NT_RUN_HOOKS_(ROW, E)           \
-    ROW(E, const char *, run_dir)       \
-    ROW(E, int64_t, seed)               \
-    ROW(E, int64_t, max_epochs)         \
-    ROW(E, int64_t, max_steps)          \
-    ROW(E, int64_t, accum)              \
-    ROW(E, double, gradient_clip_norm)  \
-    ROW(E, double, ema_decay)           \
-    ROW(E, double, learning_rate)       \
-    ROW(E, bool, check_divergence)      \
-    ROW(E, const char *, compute_dtype) \
+#define NT_RUN_HOOKS_(ROW, E)                \
+    ROW(E, const char *, run_dir)            \
+    ROW(E, int64_t, seed)                    \
+    ROW(E, int64_t, max_epochs)              \
+    ROW(E, int64_t, max_steps)               \
+    ROW(E, int64_t, accum)                   \
+    ROW(E, double, gradient_clip_norm)       \
+    ROW(E, double, ema_decay)                \
+    ROW(E, double, learning_rate)            \
+    ROW(E, bool, check_divergence)           \
+    ROW(E, bool, checkpoint)                 \
+    ROW(E, int64_t, checkpoint_every_steps)  \
+    ROW(E, double, checkpoint_every_minutes) \
+    ROW(E, int64_t, checkpoint_keep)         \
+    ROW(E, const char *, checkpoint_metric)  \
+    ROW(E, const char *, checkpoint_mode)    \
+    ROW(E, bool, checkpoint_keep_latest)     \
+    ROW(E, const char *, compute_dtype)      \
     ROW(E, const char *, log)
 #define NT_RUN_HOOK_ERASED_(E, T, name) T (*name)(const void *e);
 #define NT_RUN_HOOK_TYPED_(E, T, name) T (*name)(const E *e);

@@ -73,10 +73,25 @@ typedef struct nt_run_options {
     nt_maybe_bool check_divergence;     /* a loss that is not finite ends training: true */
     const char *compute_dtype;          /* what layers compute in: "f32", "bf16" or "f16"; parameters and outputs stay
                                            f32 (mixed precision, nitro/nn.h). Another type is other programs */
-    const char *preset;                 /* the preset that the fields are from: shown and logged. With fields NULL it
-                                           sets them */
-    bool no_data;                       /* build_data is not called, and the handle only predicts */
-    nt_maybe_int batch;                 /* samples in a batch with no_data: 128; splits say it themselves */
+    /* Records of the whole state in run_dir, from which a run goes on exactly where it was (resume): one behind the
+     * validation of each epoch, one where training ends or is asked to stop. */
+    nt_maybe_bool checkpoint;                 /* whether there are any: true. None with no_log */
+    nt_maybe_int checkpoint_every_steps;      /* also at each step that is a multiple of this: 0, no */
+    nt_maybe_double checkpoint_every_minutes; /* also when so many have passed since the newest: 0, no */
+    nt_maybe_int checkpoint_keep;             /* how many of the best by checkpoint_metric are kept: 3 */
+    const char *checkpoint_metric;            /* a value of the validation: "val_loss" */
+    const char *checkpoint_mode;              /* which of two is better: "min" or "max" */
+    nt_maybe_bool checkpoint_keep_latest;     /* keep the newest too, whatever it scored: true */
+    /* The record that the run goes on from, with its seed: "auto" for the newest of the run that wrote last in run_dir
+     * (a notice where there is none, and the run begins anew), the path of one, or "RUN:best", "RUN:latest" where RUN
+     * is "latest" or the id of a run. Refused with the differences where the GraphConst fields, the layout of the
+     * parameters, a decay anchor or a rule is another than then. max_epochs may be another. NULL: the run begins anew.
+     */
+    const char *resume;
+    const char *preset; /* the preset that the fields are from: shown and logged. With fields NULL it
+                           sets them */
+    bool no_data;       /* build_data is not called, and the handle only predicts */
+    nt_maybe_int batch; /* samples in a batch with no_data: 128; splits say it themselves */
     /* Names of loggers, with commas between them: "jsonl" (run_dir/metrics.jsonl). "none": no logger of nitro's. Not
      * taken from a field, as learning_rate is not. */
     const char *log;

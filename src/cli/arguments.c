@@ -60,7 +60,7 @@ static nt_status read_flag(nt__arguments *arguments, const char *word, const cha
     if (!flag.name || !NT__GROW(arguments->flags, arguments->flag_count, arguments->flag_capacity))
         return NT_OUT_OF_MEMORY;
     const nt__keyword *keyword = keyword_of(arguments->command, flag.name);
-    bool stands_alone = keyword && keyword->field.type == NT_FIELD_BOOL;
+    bool stands_alone = keyword && (keyword->field.type == NT_FIELD_BOOL || keyword->alone);
     if (text[length] == '=')
         flag.value = text + length + 1;
     else if (!stands_alone && can_be_value(next)) {
@@ -215,6 +215,7 @@ static nt_status set_keyword(const nt__keyword *keyword, const nt__flag *flag, n
     if (keyword->is_list) return add_to_list(keyword, flag, (nt__words *)(void *)((char *)out + keyword->field.offset));
     if (keyword->given != NT__NOT_NOTED) *(bool *)((char *)out + keyword->given) = true;
     bool is_negated = !nt__keyword_find(flag->name);
+    if (!flag->value && keyword->alone) return nt__field_parse(&keyword->field, keyword->alone, out);
     return is_negated ? unset(&keyword->field, flag, out) : set(&keyword->field, flag, out);
 }
 

@@ -47,6 +47,7 @@ typedef struct nt__keyword {
     nt__flag_group group; /* where the manual lists it */
     unsigned commands;    /* that take it */
     bool has_field;       /* a field of the same name gives the default */
+    const char *alone;    /* the value of the flag without one; NULL: it needs one */
     bool is_list;         /* may be given several times; each value is a word of the nt__words at the offset */
 } nt__keyword;
 #define NT__NOT_NOTED SIZE_MAX

@@ -29,6 +29,13 @@ enum {
                                                            .has_field = has_field_                                 \
     }
 
+/* The same for a text, which says that by not being NULL. */
+#define TEXT(name, default_, doc)                                                                      \
+    {                                                                                                  \
+        FIELD(#name, run.name, STRING, default_, doc), .given = NT__NOT_NOTED, .group = NT__FLAGS_RUN, \
+                                                       .commands = SETS, .has_field = true             \
+    }
+
 /* A flag of a run that may be given several times. */
 #define LIST(commands_, name_, member, default_, doc_)                                                \
     {                                                                                                 \
@@ -54,6 +61,16 @@ static const nt__keyword keywords[] = {
     {FIELD("compute_dtype", run.compute_dtype, STRING, "f32",
            "what layers compute in, f32, bf16 or f16; parameters and outputs stay f32"),
      .given = NT__NOT_NOTED, .group = NT__FLAGS_RUN, .commands = SETS, .has_field = true},
+    {FIELD("resume", run.resume, STRING, "none",
+           "go on from the newest checkpoint in run_dir, or from --resume=PATH, =RUN:best, =RUN:latest"),
+     .given = NT__NOT_NOTED, .group = NT__FLAGS_RUN, .commands = NT__TRAIN | NT__SHELL | NT__NEW, .alone = "auto"},
+    NUMBER(true, checkpoint, BOOL, "true", "write checkpoints to resume from, one an epoch and one at the end"),
+    NUMBER(true, checkpoint_every_steps, INT64, "no", "also one at each multiple of so many steps"),
+    NUMBER(true, checkpoint_every_minutes, DOUBLE, "no", "also one when so many have passed since the last"),
+    NUMBER(true, checkpoint_keep, INT64, "3", "how many of the best are kept"),
+    TEXT(checkpoint_metric, "val_loss", "what they are ranked by"),
+    TEXT(checkpoint_mode, "min", "min or max: which value of it is better"),
+    NUMBER(true, checkpoint_keep_latest, BOOL, "true", "keep the newest too, whatever it scored"),
     LIST(SETS, "schedule", schedules, "the schedules hook",
          "NAME=cosine:FROM:TO or another kind, listed below; for each value once. Replaces all of the hook"),
     FLAG(RUN, NT__EVALUATE, "split", split, STRING, "test", "the data to evaluate"),

@@ -47,6 +47,9 @@ static const entry environment[] = {
 static const entry files[] = {
     {"<run_dir>/parameters.safetensors", "the trained parameters, one array each", NO_RUN},
     {"<run_dir>/metrics.jsonl", "the log of the run", NO_RUN},
+    {"<run_dir>/epoch-*.safetensors",
+     "checkpoints of the whole state, which --resume goes on from; checkpoints.json lists them",
+     NO_RUN | NT__EVALUATE | NT__PREDICT},
     {"~/.cache/nitro/shell-history", "what was typed in the shell", NOT_SHELL},
     {"~/.cache/nitro/programs/", "compiled programs; those used longest ago are deleted when they take too much",
      NT__HELP | NT__DEVICES | NT__SCHEDULE | NT__SUMMARY},
@@ -71,6 +74,7 @@ static const entry exit_codes[] = {
 static const entry examples[] = {
     {"nitro train fashion.c", "train with the defaults", 0},
     {"nitro train fashion.c --hidden=512 --max-epochs=5", "other values of two fields", 0},
+    {"nitro train fashion.c --max-epochs=10 --resume", "go on where the last run in the folder ended or was killed", 0},
     {"nitro train model.c layers.c --ldflags=-lm", "two files and a library", 0},
     {"nitro evaluate fashion.c --hidden=512 --split=val", "metrics of the saved parameters", 0},
     {"nitro predict fashion.c --input=images.npy --out=logits.npy", "what the model returns for other images", 0},

@@ -4,6 +4,7 @@
 #include "cli/cli.h"
 
 #include "base/base.h"
+#include "run/folder.h"
 
 /* "test" is evaluated when the experiment has one, with the parameters that training ended with. */
 static nt_status report_test(nt__session *session) {
@@ -55,7 +56,9 @@ static nt__exit_code train(nt__session *session) {
     if (status == NT_OK) return NT__EXIT_DONE;
     if (status == NT_INTERRUPTED)
         nt__fail(status, "stopped on request after step %lld; %s", (long long)step,
-                 step > 0 ? "the parameters are saved" : "nothing was trained and nothing is saved");
+                 step == 0                   ? "nothing was trained and nothing is saved"
+                 : nt__records(session->run) ? "the parameters are saved, and --resume goes on from here"
+                                             : "the parameters are saved");
     return nt__session_fail(session, status);
 }
 

@@ -204,8 +204,14 @@ static nt_status open_logger(void *context, const nt_log_start *start, void **st
     char *path = nt__sprintf("%s/metrics.jsonl", start->run_dir);
     nt_status status = NT_OUT_OF_MEMORY;
     if (path) {
-        bool goes_on = start->resumes && start->position >= 0 && access(path, F_OK) == 0;
+        bool goes_on = start->resumes && start->position >= 0;
         status = goes_on ? nt__jsonl_continue(path, start->position, &log) : nt__jsonl_open(path, &log);
+        /* A log that somebody changed is kept, and another one begins. */
+        if (goes_on && (status == NT_INVALID || status == NT_NOT_FOUND)) {
+            nt__notice("the log does not go on where the checkpoint was made, so it begins anew: %s",
+                       nt_error_message());
+            status = nt__jsonl_open(path, &log);
+        }
     }
     nt__free(path);
     *state = log;

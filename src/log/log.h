@@ -28,7 +28,10 @@ typedef struct nt__log_position {
  * are not known. */
 nt_status nt__log_open(const char *names, const nt_logger *own, size_t count, const nt_log_start *start,
                        const nt__log_position *positions, size_t position_count, nt__log **out);
-/* Of the loggers that have a position, the one of that index; false beyond the last. The name is the logger's. */
+/* Notes where each logger is now. */
+void nt__log_mark(nt__log *log);
+/* Of the loggers that have a position, that of the one of that index when it was noted last, else now; false beyond the
+ * last. The name is the logger's. */
 bool nt__log_position_at(const nt__log *log, size_t index, nt__log_position *out);
 /* To each of them; the first failure ends it. */
 nt_status nt__log_line(nt__log *log, const nt_log_line *line);

@@ -72,6 +72,8 @@ typedef struct opened {
     nt_logger logger;
     bool is_own; /* of the user's: its failures are named after it */
     void *state;
+    bool marked;
+    int64_t mark;
 } opened;
 
 struct nt__log {
@@ -146,11 +148,19 @@ nt_status nt__log_line(nt__log *log, const nt_log_line *line) {
     return status;
 }
 
+void nt__log_mark(nt__log *log) {
+    for (size_t i = 0; i < log->count; i++) {
+        opened *o = &log->items[i];
+        o->marked = o->logger.position != NULL;
+        if (o->marked) o->mark = o->logger.position(o->state);
+    }
+}
+
 bool nt__log_position_at(const nt__log *log, size_t index, nt__log_position *out) {
     for (size_t i = 0; i < log->count; i++) {
         const opened *o = &log->items[i];
         if (!o->logger.position || index--) continue;
-        *out = (nt__log_position){o->logger.name, o->logger.position(o->state)};
+        *out = (nt__log_position){o->logger.name, o->marked ? o->mark : o->logger.position(o->state)};
         return true;
     }
     return false;

@@ -103,8 +103,10 @@ static nt_status upload_anchor(nt_run *run, size_t g, const void *parameters) {
     const char *name = nt__arena_sprintf(&run->arena, "anchor.%s", group->name);
     if (!name) return NT_OUT_OF_MEMORY;
     const void *values = training->anchor.kind == NT_ANCHOR_ARRAY ? training->anchor.array->data : parameters;
-    return nt__buffer_upload(run->engine, 0, name, NT__OPTIMIZER_STATE, nt__group_type(group), values,
-                             &training->anchor_elements);
+    nt_status status = nt__buffer_upload(run->engine, 0, name, NT__OPTIMIZER_STATE, nt__group_type(group), values,
+                                         &training->anchor_elements);
+    if (status == NT_OK) training->anchor_hash = nt__hash_bytes(values, training->anchor_elements.bytes);
+    return status;
 }
 
 static nt_status upload_place(nt_run *run, size_t g, int table) {

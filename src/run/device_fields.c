@@ -131,9 +131,12 @@ static nt_status upload(nt_run *run, const nt__device_slot *slot, const void *va
 
 nt_status nt__device_fields_upload(nt_run *run) {
     nt_status status = NT_OK;
-    for (size_t i = 0; status == NT_OK && i < run->device_fields.count; i++)
-        status = upload(run, &run->device_fields.slots[i], value_of(run, run->device_fields.slots[i].field),
-                        &run->device_fields.slots[i].buffer);
+    for (size_t i = 0; status == NT_OK && i < run->device_fields.count; i++) {
+        nt__device_slot *slot = &run->device_fields.slots[i];
+        const void *value = value_of(run, slot->field);
+        status = upload(run, slot, value, &slot->buffer);
+        if (status == NT_OK) slot->start = nt__hash_bytes(data_of(run, slot, value), slot->buffer.bytes);
+    }
     return status;
 }
 

@@ -131,8 +131,10 @@ nt_status nt__run_lock_for(const nt_run *run, const char *path, int *descriptor)
 
 static nt_status open_log(nt_run *run) {
     const nt__settings *s = &run->settings;
+    const nt__recording *r = &run->recording;
+    const nt_log_start start = {.run_dir = s->run_dir, .resumes = r->log_goes_on, .step = run->step};
     nt_status status =
-        nt__log_open(s->log, s->loggers, s->logger_count, &(nt_log_start){.run_dir = s->run_dir}, NULL, 0, &run->log);
+        nt__log_open(s->log, s->loggers, s->logger_count, &start, r->log_positions, r->log_position_count, &run->log);
     if (status == NT_OK) status = log_parameters(run);
     if (status == NT_OK) status = log_report(run);
     return status == NT_OK ? nt__origin_log(run) : status;

@@ -42,7 +42,11 @@ static nt_status check_train_split(const nt_run *run) {
 /* Settings and the hooks they come from see what derive set. */
 static nt_status derive(nt_run *run, const nt_run_options *options) {
     nt_status status = nt__fields_derive(run);
-    return status == NT_OK && run->experiment->hooks.derive ? nt__settings_resolve(run, options) : status;
+    if (status == NT_OK && run->experiment->hooks.derive) {
+        status = nt__settings_resolve(run, options);
+        if (status == NT_OK) status = nt__resume_seed(run);
+    }
+    return status == NT_OK ? nt__resume_check(run) : status;
 }
 
 static nt_status build_data(nt_run *run, const nt_run_options *options) {
@@ -87,7 +91,8 @@ static nt_status get_ready(nt_run *run, const nt_run_options *options) {
     if (status == NT_OK && run->train) status = nt__rates_list(run);
     if (status == NT_OK && run->train) status = nt__schedules_bind(run, options->schedules);
     if (status == NT_OK) status = nt__device_fields_upload(run);
-    return status == NT_OK ? nt__device_setup(run) : status;
+    if (status == NT_OK) status = nt__device_setup(run);
+    return status == NT_OK ? nt__resume_take(run) : status;
 }
 
 /* What the layout, the rates and the schedules would be: one trace, no engine. */
@@ -112,6 +117,7 @@ static nt_status set_up(nt_run *run, const void *fields, const nt_run_options *o
     if (status == NT_OK)
         status = nt__options_read(options->compile_options, options->compile_option_count, &run->compile_options);
     if (status == NT_OK) status = nt__origin_take(run, options);
+    if (status == NT_OK && !run->is_plan) status = nt__resume_find(run, options->resume);
     if (status == NT_OK && !run->is_plan) status = open_engine(run);
     if (status == NT_OK) nt__transfers_begin(run);
     if (status == NT_OK) status = build_data(run, options);
@@ -179,6 +185,9 @@ void nt_run_free(nt_run *run) {
                    run->experiment->name);
         return;
     }
+    nt__record_writer_close(run->recording.writer);
+    nt__record_free(&run->recording.record);
+    nt__free(run->recording.source);
     nt__log_close(run->log);
     nt__unlock_folder(run->lock);
     nt__lay_out_undo(run);

@@ -9,6 +9,7 @@
 #include "nn/nn.h"
 #include "optim/optim.h"
 #include "program/program.h"
+#include "record/record.h"
 
 /* What an argument of a program is; its index counts within the role. */
 typedef enum nt__role {
@@ -34,7 +35,8 @@ typedef enum nt__role {
 typedef enum nt__source { NT__FROM_DEFAULT, NT__FROM_FIELD, NT__FROM_HOOK, NT__FROM_OPTION } nt__source;
 typedef struct nt__sources {
     nt__source run_dir, seed, max_epochs, max_steps, accum, gradient_clip_norm, ema_decay, learning_rate,
-        check_divergence, log, compute_dtype, rule;
+        check_divergence, log, compute_dtype, checkpoint, checkpoint_every_steps, checkpoint_every_minutes,
+        checkpoint_keep, checkpoint_metric, checkpoint_mode, checkpoint_keep_latest, rule;
 } nt__sources;
 
 typedef struct nt__settings {
@@ -42,7 +44,10 @@ typedef struct nt__settings {
     const char *run_dir;
     int64_t seed, max_epochs, max_steps, accum;
     double gradient_clip_norm, ema_decay, learning_rate;
-    bool check_divergence;
+    bool check_divergence, checkpoint, checkpoint_keep_latest;
+    int64_t checkpoint_every_steps, checkpoint_keep;
+    double checkpoint_every_minutes;
+    const char *checkpoint_metric, *checkpoint_mode;
     const char *compute_dtype; /* "f32", "bf16" or "f16" */
     const char *log;           /* names */
     const nt_logger *loggers;  /* of the user's */
@@ -130,6 +135,7 @@ typedef struct nt__device_slot {
     const char *member; /* of a set; else NULL */
     const char *name;   /* "smoothing", "frozen.weight" */
     nt__type type;
+    nt__hash start; /* of its value when the run was set up */
     nt__buffer buffer, former;
 } nt__device_slot;
 
@@ -167,7 +173,7 @@ typedef struct nt__training {
     bool *spared;                     /* one for each row of the layout: what the no_decay hook leaves alone */
     size_t array_count, spared_count; /* of the group; 0 where no rule asks */
     nt_anchor anchor;
-    nt__hash anchor_hash;                                                   /* of the array */
+    nt__hash anchor_hash;                                                   /* of its elements; zero: of none */
     nt__buffer decayed_elements, anchor_elements, places[NT__PLACE_TABLES]; /* alive where the program has them */
 } nt__training;
 
@@ -196,6 +202,20 @@ typedef struct nt__position {
     double loss_sum, loss_count; /* of the epoch: loss_sum / loss_count is its mean */
     double step_sum, step_count; /* the same of the step under way, of a weighted loss */
 } nt__position;
+
+/* Its records: those that it writes, and the one that it goes on from. */
+typedef struct nt__recording {
+    nt__record_writer *writer; /* open while it trains */
+    char id[NT__RUN_ID];
+    const char *parent;              /* the record that it branched from; NULL: none */
+    bool log_goes_on;                /* the logs in run_dir are those of the record: they go on behind it */
+    nt__log_position *log_positions; /* where they were then */
+    size_t log_position_count;
+    int64_t step, batch; /* of the newest record */
+    double written;      /* nt__seconds of that */
+    nt__record record;   /* to go on from, until the run is set up; of no facts: none */
+    char *source;        /* path of that; NULL: the run began anew */
+} nt__recording;
 
 /* ---- what a handle holds ---------------------------------------------------------------------------------------- */
 
@@ -306,6 +326,7 @@ struct nt_run {
     nt__log *log;
     nt__source_text *source_texts;
     size_t source_text_count;
+    nt__recording recording;
     int lock; /* of run_dir; -1: none */
 
     /* Against the code of now. */
@@ -343,6 +364,9 @@ nt_status nt__routes_list(nt_run *run);
 
 /* weights.c: the file that was loaded before there was a layout, if any. */
 nt_status nt__load_waiting(nt_run *run);
+/* NT_DIVERGED when a parameter has an infinity or is not a number, or a layer state is not a number; `path` is not
+ * written then. The elements are aligned. */
+nt_status nt__check_finite(const char *path, const nt__named_array *array, bool is_state);
 /* Error when there is no layout yet. */
 nt_status nt__check_laid_out(const nt_run *run);
 
@@ -492,6 +516,28 @@ nt_status nt__tell_setup(const nt_run *run);
 /* origin.c: reads the source files, and logs what made the run. */
 nt_status nt__origin_take(nt_run *run, const nt_run_options *options);
 nt_status nt__origin_log(nt_run *run);
+/* checkpoints.c: the records that training writes. From begin to end there is a writer, where there are records at all.
+ */
+nt_status nt__recording_begin(nt_run *run);
+/* Whether one is to be written here, between two steps of an epoch. */
+bool nt__record_is_due(const nt_run *run);
+/* Writes one, unless the newest is of the same place. `reason`: why training ends here, NULL while it goes on. */
+nt_status nt__record_state(nt_run *run, const nt__position *at, const char *reason, const nt_value *values,
+                           size_t count);
+/* Waits until all are on the disk. */
+nt_status nt__recording_end(nt_run *run);
+
+/* How the settings say to keep them. */
+nt__retention nt__run_retention(const nt_run *run);
+
+/* resume.c: the record to go on from, found and read before anything is built; its seed; its identity. */
+nt_status nt__resume_find(nt_run *run, const char *source);
+/* The record's seed in place of the one asked for. */
+nt_status nt__resume_seed(nt_run *run);
+/* C35, once the fields have their values. */
+nt_status nt__resume_check(nt_run *run);
+/* Puts the run where the record was, and forgets the record. */
+nt_status nt__resume_take(nt_run *run);
 
 /* log.c: the log in run_dir, begun once and ended by each training. */
 nt_status nt__log_begin(nt_run *run);

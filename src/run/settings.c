@@ -26,6 +26,13 @@ static const nt__setting settings[] = {
     SETTING(check_divergence, BOOL, true, true),
     SETTING(log, STRING, false, true), /* likewise */
     SETTING(compute_dtype, STRING, true, false),
+    SETTING(checkpoint, BOOL, true, true),
+    SETTING(checkpoint_every_steps, INT64, true, true),
+    SETTING(checkpoint_every_minutes, DOUBLE, true, true),
+    SETTING(checkpoint_keep, INT64, true, true),
+    SETTING(checkpoint_metric, STRING, true, true),
+    SETTING(checkpoint_mode, STRING, true, true),
+    SETTING(checkpoint_keep_latest, BOOL, true, true),
 };
 
 /* That of run_dir has the experiment's name in it. */
@@ -40,6 +47,11 @@ static const nt__settings defaults = {
     .check_divergence = true,
     .log = "jsonl",
     .compute_dtype = "f32",
+    .checkpoint = true,
+    .checkpoint_keep = 3,
+    .checkpoint_metric = "val_loss",
+    .checkpoint_mode = "min",
+    .checkpoint_keep_latest = true,
 };
 
 const nt__setting *nt__setting_at(size_t index) {
@@ -250,6 +262,25 @@ static nt_status check_log(const nt__settings *s) {
     return status == NT_OK ? status : nt__fail_in(status, "log is '%s'%s", s->log, origin(s, "log", text));
 }
 
+static nt_status refuse_text(const nt__settings *s, const char *name, const char *value, const char *advice) {
+    char text[ORIGIN];
+    return nt__fail(NT_INVALID, "%s is '%s'%s; %s", name, value, origin(s, name, text), advice);
+}
+
+static nt_status check_checkpoints(const nt__settings *s) {
+    if (s->checkpoint_keep < 1)
+        return refuse_whole(s, "checkpoint_keep", s->checkpoint_keep,
+                            "give how many of the best are kept, 1 or more; checkpoint = false writes none");
+    if (s->checkpoint_every_steps < 0)
+        return refuse_whole(s, "checkpoint_every_steps", s->checkpoint_every_steps, "give 0 or more");
+    if (!(s->checkpoint_every_minutes >= 0) || !isfinite(s->checkpoint_every_minutes))
+        return refuse_real(s, "checkpoint_every_minutes", s->checkpoint_every_minutes,
+                           "give a finite number, 0 for none");
+    if (strcmp(s->checkpoint_mode, "min") != 0 && strcmp(s->checkpoint_mode, "max") != 0)
+        return refuse_text(s, "checkpoint_mode", s->checkpoint_mode, "give min or max: which of two values is better");
+    return NT_OK;
+}
+
 static nt_status check(const nt__settings *s) {
     if (s->seed < 0) return refuse_whole(s, "seed", s->seed, "give 0 or more");
     nt_status status = check_compute_dtype(s);
@@ -269,7 +300,7 @@ static nt_status check(const nt__settings *s) {
         return refuse_real(s, "ema_decay", s->ema_decay, "give a number below 1 such as 0.999, 0 for no average");
     if (s->learning_rate <= 0 || !isfinite(s->learning_rate))
         return refuse_real(s, "learning_rate", s->learning_rate, "give a finite number above 0");
-    return NT_OK;
+    return check_checkpoints(s);
 }
 
 /* Samples in a batch of a handle without data. A field of that name counts when it is an integer. */

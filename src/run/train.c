@@ -198,6 +198,23 @@ static bool steps_are_done(const nt_run *run) {
     return run->step >= run->settings.max_steps;
 }
 
+/* Where a record goes on: what the log has of the epoch behind this is not part of the steps. */
+static void note_log(const loop *l) {
+    if (l->run->log) nt__log_mark(l->run->log);
+}
+
+/* Between two steps. */
+static bool is_at_step(const loop *l) {
+    return l->at.seen % l->run->settings.accum == 0;
+}
+
+/* The loss of the newest micro-batch is part of where the epoch is. */
+static nt_status record_within(loop *l) {
+    nt_status status = complete(l, &l->slots[l->newest]);
+    note_log(l);
+    return status == NT_OK ? nt__record_state(l->run, &l->at, NULL, NULL, 0) : status;
+}
+
 static nt_status pass(loop *l) {
     nt_status status = NT_OK;
     while (status == NT_OK && !steps_are_done(l->run) && !nt__stop_requested()) {
@@ -207,6 +224,7 @@ static nt_status pass(loop *l) {
         if (status != NT_OK || !staged) break;
         if (l->first_batch == 0) l->first_batch = nt__seconds();
         status = micro_batch(l, staged);
+        if (status == NT_OK && is_at_step(l) && nt__record_is_due(l->run)) status = record_within(l);
     }
     /* The last loss is read on both normal ends; after a failure nothing of it is believed. */
     if (status == NT_OK) status = complete(l, &l->slots[l->newest]);
@@ -255,6 +273,7 @@ static nt_status train_pass(loop *l) {
     nt_status status = nt__stream_open(run->train, &options, &l->stream);
     if (status != NT_OK) return status;
     status = pass(l);
+    note_log(l);
     if (status == NT_OK) status = log_waiting(l);
     nt__stream_close(l->stream);
     return status;
@@ -264,15 +283,17 @@ static double epoch_loss(const loop *l) {
     return l->at.loss_count > 0 ? l->at.loss_sum / l->at.loss_count : NAN;
 }
 
-/* A validation that was asked to stop gives nothing: the epoch ends as one that was cut short. */
-static nt_status validate_epoch(nt_run *run) {
+/* A validation that was asked to stop gives nothing: the epoch ends as one that was cut short. *ended: it was not. */
+static nt_status validate_epoch(nt_run *run, bool *ended) {
     const nt__split *val = nt__data_split_find(run->data, "val");
+    *ended = !val;
     if (!val || nt__stop_requested()) return NT_OK;
     nt_status status = nt__drift_look(run, true);
     if (status == NT_OK) status = nt__evaluate_split(run, val);
     if (status == NT_INTERRUPTED && nt__stop_requested()) return NT_OK;
     size_t count;
     const nt_value *values = nt__result_values(run, &count);
+    *ended = status == NT_OK;
     return status == NT_OK ? nt__log_values(run, "validate", run->step, run->epoch, values, count) : status;
 }
 
@@ -294,14 +315,34 @@ static void begin_epoch(loop *l) {
     l->at.is_open = true;
 }
 
+/* Whether training ends here, and why; NULL: it goes on. */
+static const char *stop_reason(const nt_run *run, bool epoch_ended) {
+    if (nt__stop_requested()) return "requested";
+    return steps_are_done(run) || (epoch_ended && run->epoch >= run->settings.max_epochs) ? "completed" : NULL;
+}
+
+/* A whole epoch is over; of one that was cut short the record goes on in it. */
+static nt_status record_epoch(loop *l, bool validated) {
+    nt_run *run = l->run;
+    bool ended = validated && l->at.seen == nt__split_batches(run->train);
+    if (ended) {
+        l->at = (nt__position){0};
+        note_log(l);
+    }
+    size_t count;
+    const nt_value *values = nt__result_values(run, &count);
+    return nt__record_state(run, &l->at, stop_reason(run, ended), values, count);
+}
+
 static nt_status epoch(loop *l) {
     nt_run *run = l->run;
+    bool validated;
     double start = nt__seconds();
     begin_epoch(l);
     nt__results_forget(run);
     nt_status status = train_pass(l);
     if (status == NT_OK) status = log_epoch(l);
-    if (status == NT_OK) status = validate_epoch(run);
+    if (status == NT_OK) status = validate_epoch(run, &validated);
     if (status != NT_OK) return status;
     if (!l->at.seen) return NT_OK; /* stopped before the first one: there is nothing to tell */
     size_t count;
@@ -315,7 +356,7 @@ static nt_status epoch(loop *l) {
                               .seconds = nt__seconds() - start,
                               .values = values,
                               .value_count = count});
-    return NT_OK;
+    return record_epoch(l, validated);
 }
 
 /* ---- a call of nt_train ----------------------------------------------------------------------------------------- */
@@ -388,6 +429,7 @@ nt_status nt_train(nt_run *run) {
     status = bind_results(&l, &arena);
     if (status == NT_OK) status = nt__step_metrics_begin(run, &l.metrics);
     if (status == NT_OK) status = nt__log_begin(run);
+    if (status == NT_OK) status = nt__recording_begin(run);
     run->busy = true;
     nt__transfers_begin(run);
     while (status == NT_OK && epochs_ended(run) < run->settings.max_epochs && !steps_are_done(run) &&
@@ -400,11 +442,13 @@ nt_status nt_train(nt_run *run) {
                           (long long)run->epoch);
     nt__step_metrics_end(&l.metrics);
     nt__arena_free(&arena);
-    /* A log that fails must not hide what ended the run. */
     double seconds = nt__seconds() - l.started;
+    if (status == NT_OK) status = nt__recording_end(run);
     if (status == NT_OK) return nt__log_end(run, status, seconds);
+    /* A log or a record that fails must not hide what ended the run. */
     nt__kept_error reason = {0};
     nt__error_keep(&reason, status);
+    nt__recording_end(run);
     nt__log_end(run, status, seconds);
     return nt__error_raise(&reason);
 }

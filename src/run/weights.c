@@ -129,10 +129,18 @@ static void free_saved(saved *s) {
     nt__arena_free(&s->arena);
 }
 
+/* Of f32, which most parameters are: the exponent of what is not finite has all bits. */
+static int64_t count_bad_f32(const uint32_t *bits, int64_t length) {
+    int64_t count = 0;
+    for (int64_t i = 0; i < length; i++) count += (bits[i] & 0x7f800000u) == 0x7f800000u;
+    return count;
+}
+
 /* An infinity is wrong in a parameter; a state may begin with one. */
 static int64_t count_bad(const nt__named_array *array, bool is_state) {
     size_t width = nt_dtype_size(array->type.dtype);
     int64_t count = 0, length = nt_shape_elements(array->type.shape);
+    if (array->type.dtype == NT_F32 && !is_state) return count_bad_f32(array->data, length);
     for (int64_t i = 0; i < length; i++) {
         double value = nt__element_get(array->type.dtype, (const char *)array->data + (size_t)i * width);
         count += is_state ? isnan(value) : !isfinite(value);
@@ -141,20 +149,23 @@ static int64_t count_bad(const nt__named_array *array, bool is_state) {
 }
 
 /* A loss is computed before the step that it leads to: what the last step broke, no loss has shown. */
+nt_status nt__check_finite(const char *path, const nt__named_array *array, bool is_state) {
+    int64_t bad = count_bad(array, is_state);
+    if (!bad) return NT_OK;
+    return nt__fail(NT_DIVERGED,
+                    "%s is not written: %lld of the %lld elements of %s '%s' are %s. "
+                    "Train again with a lower learning rate or with gradient clipping, and look for a gradient "
+                    "that is not finite (the square root of 0 has one)",
+                    path, (long long)bad, (long long)nt_shape_elements(array->type.shape),
+                    is_state ? "layer state" : "parameter", array->name,
+                    is_state ? "not a number" : "infinite or not a number");
+}
+
 static nt_status check_finite(const nt_run *run, const char *path, const saved *s) {
-    for (size_t i = 0; i < s->count; i++) {
-        bool is_state = i >= run->layout.row_count;
-        int64_t bad = count_bad(&s->arrays[i], is_state);
-        if (!bad) continue;
-        return nt__fail(NT_DIVERGED,
-                        "'%s' is not written: %lld of the %lld elements of %s '%s' are %s. "
-                        "Train again with a lower learning rate or with gradient clipping, and look for a gradient "
-                        "that is not finite (the square root of 0 has one)",
-                        path, (long long)bad, (long long)nt_shape_elements(s->arrays[i].type.shape),
-                        is_state ? "layer state" : "parameter", s->arrays[i].name,
-                        is_state ? "not a number" : "infinite or not a number");
-    }
-    return NT_OK;
+    nt_status status = NT_OK;
+    for (size_t i = 0; status == NT_OK && i < s->count; i++)
+        status = nt__check_finite(path, &s->arrays[i], i >= run->layout.row_count);
+    return status;
 }
 
 nt_status nt_run_save(nt_run *run, const char *path) {

@@ -369,7 +369,7 @@ static void the_adversarial_example_trains(void **state) {
     nt__free(refused);
     run("help", gan);
     char *out = contents("out");
-    assert_non_null(strstr(out, "--learning-rate       double   the hook"));
+    assert_non_null(strstr(out, "--learning-rate             double   the hook"));
     nt__free(out);
     nt__free(err);
     nt__free(log);

@@ -44,6 +44,7 @@ static nt_run *make(const char *run_dir, nt_event_function on_event) {
     e.val_rows = 0;
     nt_run_options options = quiet_options(NULL);
     options.no_log = false;
+    options.checkpoint = (nt_maybe_bool){true, false};
     options.run_dir = scratch(run_dir);
     options.on_event = on_event;
     nt_run *run;

@@ -478,7 +478,7 @@ static void the_log_has_the_schedules(void **state) {
     char folder[] = "/tmp/nitro-schedules-XXXXXX", path[64], line[2048];
     assert_non_null(mkdtemp(folder));
     Names e = Names_defaults();
-    nt_run_options options = {.quiet = true, .run_dir = folder};
+    nt_run_options options = {.quiet = true, .run_dir = folder, .checkpoint = {true, false}};
     options.schedules = (nt_named_schedule[]){
         {"opt.learning_rate", nt_schedule_linear(0.1, 0)}, {"smoothing", nt_schedule_constant(0.5)}, {0}};
     nt_run *run = make(&e, options);

@@ -140,8 +140,15 @@ static void assert_found(const nt_experiment *experiment, const nt_run_options *
 }
 
 static nt__settings all_from(nt__source from, const char *run_dir, int64_t number, const char *dtype) {
-    nt__sources sources = {
-        from, from, from, from, from, from, NT__FROM_DEFAULT, from, from, NT__FROM_DEFAULT, from, NT__FROM_DEFAULT};
+    nt__sources sources = {.run_dir = from,
+                           .seed = from,
+                           .max_epochs = from,
+                           .max_steps = from,
+                           .accum = from,
+                           .gradient_clip_norm = from,
+                           .learning_rate = from,
+                           .check_divergence = from,
+                           .compute_dtype = from};
     return (nt__settings){.from = sources,
                           .run_dir = run_dir,
                           .seed = number,
@@ -283,6 +290,49 @@ static void a_bad_value_says_where_it_is_from(void **state) {
     refuse(Sources_experiment(), &fields, NULL, "field max_steps is 1.5; it must be a whole number below 2^53");
 }
 
+/* ---- records ---------------------------------------------------------------------------------------------------- */
+
+static const char *hook_mode(const void *e) {
+    (void)e;
+    return "max";
+}
+
+/* C23 */
+static void how_records_are_kept_is_a_setting_too(void **state) {
+    (void)state;
+    nt_experiment hooked = *Sources_experiment();
+    nt_run *run = plan_of(&hooked, NULL);
+    const nt__settings *s = &run->settings;
+    assert_true(s->checkpoint && s->checkpoint_keep_latest);
+    assert_int_equal(s->checkpoint_keep, 3);
+    assert_string_equal(s->checkpoint_metric, "val_loss");
+    assert_string_equal(s->checkpoint_mode, "min");
+    assert_int_equal(s->checkpoint_every_steps, 0);
+    assert_true(s->checkpoint_every_minutes == 0);
+    nt_run_free(run);
+    hooked.hooks.checkpoint_keep = hook_whole;
+    hooked.hooks.checkpoint_mode = hook_mode;
+    hooked.hooks.checkpoint = hook_truth;
+    const nt_run_options options = {.checkpoint_metric = "accuracy", .checkpoint_every_minutes = {true, 0.5}};
+    run = plan_of(&hooked, &options);
+    s = &run->settings;
+    assert_false(s->checkpoint);
+    assert_int_equal(s->checkpoint_keep, 3);
+    assert_int_equal(s->from.checkpoint_keep, NT__FROM_HOOK);
+    assert_string_equal(s->checkpoint_metric, "accuracy");
+    assert_string_equal(s->checkpoint_mode, "max");
+    assert_true(s->checkpoint_every_minutes == 0.5);
+    nt_run_free(run);
+    refuse(Sources_experiment(), NULL, &(nt_run_options){.checkpoint_keep = {true, 0}},
+           "checkpoint_keep is 0 (from the option checkpoint_keep); give how many of the best are kept, 1 or more");
+    refuse(Sources_experiment(), NULL, &(nt_run_options){.checkpoint_mode = "least"},
+           "checkpoint_mode is 'least' (from the option checkpoint_mode); give min or max");
+    refuse(Sources_experiment(), NULL, &(nt_run_options){.checkpoint_every_steps = {true, -2}},
+           "checkpoint_every_steps is -2 (from the option checkpoint_every_steps); give 0 or more");
+    refuse(Sources_experiment(), NULL, &(nt_run_options){.checkpoint_every_minutes = {true, NAN}},
+           "checkpoint_every_minutes is nan");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_first_that_is_given_counts),
@@ -290,6 +340,7 @@ int main(void) {
         cmocka_unit_test(a_hook_is_asked_once),
         cmocka_unit_test(the_report_names_the_sources),
         cmocka_unit_test(a_bad_value_says_where_it_is_from),
+        cmocka_unit_test(how_records_are_kept_is_a_setting_too),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,44 @@
+/* Records of a run: its whole state at a place of its training, and back.
+ * Not here: files of records, and which are kept (the folder record).
+ */
+#ifndef NT_RUN_RECORDS_H
+#define NT_RUN_RECORDS_H
+
+#include "record/record.h"
+#include "run/run_internal.h"
+
+/* ---- names of a record's arrays (snapshot.c) -------------------------------------------------------------------- */
+
+/* "parameters/hidden.weight", "averages/..." (what evaluations have, where that differs), "states/..." of layers,
+ * "optimizer/GROUP/0.Adam.m", within a step "accumulators/GROUP" and "accumulated", "device/FIELD". NULL when memory is
+ * short. */
+#define NT__RECORD_PARAMETERS "parameters/"
+#define NT__RECORD_AVERAGES "averages/"
+#define NT__RECORD_STATES "states/"
+#define NT__RECORD_ACCUMULATED "accumulated"
+const char *nt__record_state_name(const nt_run *run, size_t group, size_t index, nt__arena *arena);
+const char *nt__record_accumulator_name(const nt_run *run, size_t group, nt__arena *arena);
+const char *nt__record_slot_name(const nt__device_slot *slot, nt__arena *arena);
+
+/* What a record says of the run beside its arrays, each also made anew to be compared. NULL when memory is short. */
+json_t *nt__record_config(const nt_run *run);        /* GraphConst fields: name to text */
+json_t *nt__record_layout(const nt_run *run);        /* a list of rows: path, group, offset, length, type */
+json_t *nt__record_anchors(const nt_run *run);       /* null, or one a group */
+json_t *nt__record_device_starts(const nt_run *run); /* of Device fields: name to hash of the value at setup */
+json_t *nt__record_groups(const nt_run *run);        /* name to {rule, states: list of types} */
+
+/* Everything of the run at `at` as a record of host arrays. Waits for the programs in flight; the buffers stay as they
+ * are. `stop_reason`: NULL while training goes on; `values` are those of the newest validation. */
+nt_status nt__snapshot_take(nt_run *run, const nt__position *at, const char *stop_reason, const nt_value *values,
+                            size_t count, nt__record *out);
+
+/* ---- back (restore.c) ------------------------------------------------------------------------------------------- */
+
+/* C35: the GraphConst fields are those of the record. */
+nt_status nt__restore_check_config(const nt_run *run, const nt__record *record);
+/* Puts everything of the record into the run, which has its layout and its initial values: C36, C37, C39, C41. */
+nt_status nt__restore_take(nt_run *run, const nt__record *record);
+/* The states of the rules alone, where the rules are those of the record (C66). */
+nt_status nt__restore_optimizer(nt_run *run, const nt__record *record);
+
+#endif

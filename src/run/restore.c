@@ -1,0 +1,444 @@
+/* A record back into a run: what must be the same, then every array and the place in training.
+ * Not here: which record that is (resume.c), how it was made (snapshot.c).
+ */
+#include <string.h>
+
+#include "run/records.h"
+
+enum { MOST_DIFFERENCES = 6 };
+
+static const char advice[] =
+    "Give the run what it had then, or start over without resume; --weights takes the parameters alone";
+
+/* ---- the GraphConst fields (C35) -------------------------------------------------------------------------------- */
+
+static const char *shown(const json_t *value) {
+    return value ? json_string_value(value) : "absent";
+}
+
+/* A line for each name in one of the two whose values differ; how many there are. */
+static size_t list_fields(json_t *then, json_t *now, nt__text *out) {
+    const char *name;
+    json_t *value;
+    size_t found = 0;
+    json_object_foreach(then, name, value) {
+        const json_t *other = json_object_get(now, name);
+        if (other && json_equal(value, (json_t *)other)) continue;
+        found++;
+        nt__text_add(out, "\n  %s: %s -> %s", name, shown(value), shown(other));
+    }
+    json_object_foreach(now, name, value) {
+        if (json_object_get(then, name)) continue;
+        found++;
+        nt__text_add(out, "\n  %s: absent -> %s", name, shown(value));
+    }
+    return found;
+}
+
+/* The facts come out of a file, whose hash is right but which another version may have written. */
+static nt_status fact(const nt__record *record, const char *key, json_type type, json_t **out) {
+    *out = json_object_get(record->facts, key);
+    if (*out && json_typeof(*out) == type) return NT_OK;
+    return nt__fail(NT_INVALID, "the checkpoint has no fact '%s' of the right kind: it was not written by this program",
+                    key);
+}
+
+static bool is_object_of_texts(json_t *object) {
+    const char *name;
+    json_t *value;
+    json_object_foreach(object, name, value) if (!json_is_string(value)) return false;
+    return true;
+}
+
+nt_status nt__restore_check_config(const nt_run *run, const nt__record *record) {
+    json_t *then, *now;
+    nt__text lines = {0};
+    nt_status status = fact(record, "config", JSON_OBJECT, &then);
+    if (status == NT_OK && !is_object_of_texts(then))
+        return nt__fail(NT_INVALID, "the fact 'config' of the checkpoint has a value that is no text");
+    if (status != NT_OK) return status;
+    now = nt__record_config(run);
+    if (!now) return NT_OUT_OF_MEMORY;
+    size_t found = list_fields(then, now, &lines);
+    json_decref(now);
+    if (found)
+        status =
+            nt__fail(NT_INVALID,
+                     "%zu GraphConst field%s of experiment '%s' differ%s from the checkpoint, whose parameters belong "
+                     "to another model:%s\n%s",
+                     found, found == 1 ? "" : "s", run->experiment->name, found == 1 ? "s" : "",
+                     lines.data ? lines.data : "", advice);
+    nt__text_free(&lines);
+    return status;
+}
+
+/* ---- the layout (C36) ------------------------------------------------------------------------------------------- */
+
+static const char *path_of(const json_t *row) {
+    const char *path = json_string_value(json_array_get(row, 0));
+    return path ? path : "?";
+}
+
+static const json_t *find_row(const json_t *rows, const char *path) {
+    size_t i;
+    json_t *row;
+    json_array_foreach((json_t *)rows, i, row) if (strcmp(path_of(row), path) == 0) return row;
+    return NULL;
+}
+
+/* "body, elements 8 to 16, f32[2,4]" */
+static void describe_row(const json_t *row, nt__text *out) {
+    if (!row) {
+        nt__text_add(out, "absent");
+        return;
+    }
+    json_int_t offset = json_integer_value(json_array_get(row, 2)), length = json_integer_value(json_array_get(row, 3));
+    const char *group = json_string_value(json_array_get(row, 1)), *type = json_string_value(json_array_get(row, 4));
+    nt__text_add(out, "%s, group %s from element %lld, %lld elements", type ? type : "?", group ? group : "?",
+                 (long long)offset, (long long)length);
+}
+
+static size_t list_rows(const json_t *then, const json_t *now, nt__text *out) {
+    size_t found = 0, i;
+    const json_t *const sides[] = {then, now};
+    for (int side = 0; side < 2; side++) {
+        json_t *row;
+        json_array_foreach((json_t *)sides[side], i, row) {
+            const json_t *other = find_row(sides[1 - side], path_of(row));
+            if (side == 1 && other) continue; /* it was told from the other side */
+            if (other && json_equal(row, (json_t *)other)) continue;
+            if (++found > MOST_DIFFERENCES) continue;
+            nt__text_add(out, "\n  %s: ", path_of(row));
+            describe_row(side == 0 ? row : NULL, out);
+            nt__text_add(out, " -> ");
+            describe_row(side == 0 ? other : row, out);
+        }
+    }
+    return found;
+}
+
+static nt_status check_layout(const nt_run *run, const nt__record *record) {
+    json_t *then;
+    nt__text lines = {0};
+    nt_status status = fact(record, "layout", JSON_ARRAY, &then);
+    if (status != NT_OK) return status;
+    json_t *now = nt__record_layout(run);
+    if (!now) return NT_OUT_OF_MEMORY;
+    if (!json_equal(then, now)) {
+        size_t found = list_rows(then, now, &lines);
+        status = nt__fail(
+            NT_INVALID,
+            "the parameters of experiment '%s' lie elsewhere than in the checkpoint (%zu then, %zu now), so "
+            "moments of the optimizer would be applied to wrong ones:%s%s\n%s",
+            run->experiment->name, json_array_size(then), json_array_size(now),
+            lines.data ? lines.data : " they are in another order", found > MOST_DIFFERENCES ? "\n  ..." : "", advice);
+    }
+    nt__text_free(&lines);
+    json_decref(now);
+    return status;
+}
+
+/* ---- the anchors (C37) ------------------------------------------------------------------------------------------ */
+
+static nt_status compare_anchors(const nt_run *run, const json_t *then, const json_t *now) {
+    if (json_equal((json_t *)then, (json_t *)now)) return NT_OK;
+    if (json_is_null(then) != json_is_null(now) || json_array_size(then) != json_array_size(now))
+        return nt__fail(
+            NT_INVALID,
+            "the checkpoint has %s for its decay, and experiment '%s' now has %s: the decay_anchor hook has "
+            "changed. %s",
+            json_is_null(then) ? "no anchor" : "anchors", run->experiment->name, json_is_null(now) ? "none" : "some",
+            advice);
+    for (size_t g = 0; g < run->layout.group_count; g++) {
+        const json_t *a = json_array_get(then, g), *b = json_array_get(now, g);
+        if (json_equal((json_t *)a, (json_t *)b)) continue;
+        return nt__fail(NT_INVALID,
+                        "the decay anchor of group '%s' has the checksum %s in the checkpoint and %s now: the initial "
+                        "values, or the array of the decay_anchor hook, are not reproducible. Going on with another "
+                        "anchor would be another training, so it is not offered. %s",
+                        run->layout.groups[g].name, json_is_string(a) ? json_string_value(a) : "of none",
+                        json_is_string(b) ? json_string_value(b) : "of none", advice);
+    }
+    return NT_OK;
+}
+
+static nt_status check_anchors(const nt_run *run, const nt__record *record) {
+    const json_t *then = json_object_get(record->facts, "anchor_hashes");
+    json_t *now = nt__record_anchors(run);
+    if (!now) return NT_OUT_OF_MEMORY;
+    json_t *none = json_null();
+    nt_status status = compare_anchors(run, then ? then : none, now);
+    json_decref(now);
+    return status;
+}
+
+/* ---- the rules (C66) -------------------------------------------------------------------------------------------- */
+
+static const char *rule_of(const json_t *group) {
+    const char *rule = json_string_value(json_object_get(group, "rule"));
+    return rule ? rule : "?";
+}
+
+/* Numbers of a rule may be others now; what it remembers may not. */
+static nt_status check_groups(const nt_run *run, const nt__record *record) {
+    json_t *then;
+    nt_status status = fact(record, "groups", JSON_ARRAY, &then);
+    if (status != NT_OK) return status;
+    json_t *now = nt__record_groups(run);
+    if (!now) return NT_OUT_OF_MEMORY;
+    if (json_array_size(then) != json_array_size(now))
+        status = nt__fail(NT_INVALID, "the checkpoint has %zu groups of parameters, experiment '%s' has %zu. %s",
+                          json_array_size(then), run->experiment->name, json_array_size(now), advice);
+    for (size_t g = 0; status == NT_OK && g < run->layout.group_count; g++) {
+        const json_t *a = json_array_get(then, g), *b = json_array_get(now, g);
+        if (json_equal(json_object_get(a, "states"), json_object_get(b, "states")) &&
+            json_equal(json_object_get(a, "name"), json_object_get(b, "name")))
+            continue;
+        status =
+            nt__fail(NT_INVALID,
+                     "the optimizer of group '%s' was %s in the checkpoint and is %s now, whose states are others. %s",
+                     run->layout.groups[g].name, rule_of(a), rule_of(b), advice);
+    }
+    json_decref(now);
+    return status;
+}
+
+/* ---- the place in training -------------------------------------------------------------------------------------- */
+
+typedef struct place {
+    int64_t step, epoch, batch, batches, accum, micro_batch;
+    nt__position at;
+} place;
+
+static nt_status read_sums(const nt__record *record, nt__position *at) {
+    json_t *sums;
+    const struct {
+        const char *name;
+        double *at;
+    } numbers[] = {{"loss_sum", &at->loss_sum},
+                   {"loss_count", &at->loss_count},
+                   {"step_sum", &at->step_sum},
+                   {"step_count", &at->step_count}};
+    nt_status status = fact(record, "sums", JSON_OBJECT, &sums);
+    for (size_t i = 0; status == NT_OK && i < sizeof numbers / sizeof *numbers; i++)
+        if (!nt__record_number_of(json_object_get(sums, numbers[i].name), numbers[i].at))
+            status = nt__fail(NT_INVALID, "the fact 'sums' of the checkpoint has no number '%s'", numbers[i].name);
+    return status;
+}
+
+static nt_status read_place(const nt__record *record, place *out) {
+    const struct {
+        const char *name;
+        int64_t *at;
+    } integers[] = {{"step", &out->step},   {"epoch", &out->epoch},     {"batch", &out->batch},
+                    {"accum", &out->accum}, {"batches", &out->batches}, {"micro_batch", &out->micro_batch}};
+    nt_status status = read_sums(record, &out->at);
+    for (size_t i = 0; status == NT_OK && i < sizeof integers / sizeof *integers; i++) {
+        status = nt__record_integer(record, integers[i].name, integers[i].at);
+        if (status == NT_OK && *integers[i].at < 0)
+            status = nt__fail(NT_INVALID, "the fact '%s' of the checkpoint is %lld", integers[i].name,
+                              (long long)*integers[i].at);
+    }
+    return status;
+}
+
+/* Between epochs the data and the accumulation may have become others; in the middle of one they decide what is left of
+ * it. */
+static nt_status check_place(const nt_run *run, const place *p) {
+    int64_t batches = nt__split_batches(run->train), accum = run->settings.accum;
+    if (p->batch == 0) return NT_OK;
+    if (p->batches != batches)
+        return nt__fail(
+            NT_INVALID,
+            "the checkpoint is of batch %lld of %lld of an epoch, and split 'train' has %lld batches now, so "
+            "there is no such place in it: resume from the end of an epoch, or give it the data and the "
+            "batch size that it had",
+            (long long)p->batch, (long long)p->batches, (long long)batches);
+    if (p->batch % accum == p->micro_batch && (p->micro_batch == 0 || p->accum == accum) && p->batch <= batches)
+        return NT_OK;
+    return nt__fail(
+        NT_INVALID,
+        "the checkpoint is of micro-batch %lld of an epoch in steps of %lld (accum), of which accum %lld makes "
+        "another step: resume with --accum=%lld, or from the end of an epoch",
+        (long long)p->batch, (long long)p->accum, (long long)accum, (long long)p->accum);
+}
+
+/* ---- arrays ----------------------------------------------------------------------------------------------------- */
+
+typedef struct restore {
+    nt_run *run;
+    const nt__record *record;
+    nt__arena names;
+} restore;
+
+static nt_status find_array(const nt__record *record, const char *name, nt__type type, const nt__named_array **out) {
+    char wanted[NT__TYPE_TEXT], got[NT__TYPE_TEXT];
+    if (!name) return NT_OUT_OF_MEMORY;
+    *out = nt__record_find(record, name);
+    if (*out && nt__type_equal((*out)->type, type)) return NT_OK;
+    return nt__fail(NT_INVALID, "the checkpoint has %s for '%s', and the run needs %s. %s",
+                    *out ? nt__type_text((*out)->type, got) : "nothing", name, nt__type_text(type, wanted), advice);
+}
+
+/* Another value for a buffer that is alive. It is freed first, so that a large one is not there twice. */
+static nt_status replace(nt_run *run, nt__buffer *buffer, const void *data) {
+    nt__buffer fresh = {0};
+    nt__type type = buffer->type;
+    nt__purpose purpose = buffer->purpose;
+    char name[NT__BUFFER_NAME];
+    memcpy(name, buffer->name, sizeof name);
+    nt__buffer_free(buffer);
+    nt_status status = nt__buffer_upload(run->engine, 0, name, purpose, type, data, &fresh);
+    if (status == NT_OK) *buffer = fresh;
+    return status;
+}
+
+static nt_status take_buffer(restore *r, const char *name, nt__buffer *buffer) {
+    const nt__named_array *array = NULL;
+    nt_status status = find_array(r->record, name, buffer->type, &array);
+    return status == NT_OK ? replace(r->run, buffer, array->data) : status;
+}
+
+static nt_status gather_rows(restore *r, int group, nt_array *flat) {
+    const nt__layout *layout = &r->run->layout;
+    size_t size = nt_dtype_size(flat->dtype);
+    nt_status status = NT_OK;
+    for (size_t i = 0; status == NT_OK && i < layout->row_count; i++) {
+        const nt__row *row = &layout->rows[i];
+        const nt__named_array *array = NULL;
+        if (row->group != group) continue;
+        status = find_array(r->record, nt__arena_sprintf(&r->names, NT__RECORD_PARAMETERS "%s", row->path), row->type,
+                            &array);
+        if (status == NT_OK)
+            memcpy((char *)flat->data + (size_t)row->offset * size, array->data, (size_t)row->length * size);
+    }
+    return status;
+}
+
+static nt_status take_parameters(restore *r, size_t g) {
+    nt__type type = nt__group_type(&r->run->layout.groups[g]);
+    nt_array *flat = nt_array_new(type.dtype, type.shape);
+    if (!flat) return NT_OUT_OF_MEMORY;
+    nt_status status = gather_rows(r, (int)g, flat);
+    if (status == NT_OK) status = replace(r->run, &r->run->device.parameters[g], flat->data);
+    nt_array_free(flat);
+    return status;
+}
+
+static nt_status take_layer_states(restore *r) {
+    size_t count;
+    const nt__leaf *states = nt__model_states(r->run->model, &count);
+    nt_status status = NT_OK;
+    for (size_t i = 0; status == NT_OK && i < count; i++)
+        status = take_buffer(r, nt__arena_sprintf(&r->names, NT__RECORD_STATES "%s", states[i].path),
+                             &r->run->device.layer_states[i]);
+    return status;
+}
+
+static nt_status take_optimizer(restore *r) {
+    nt_run *run = r->run;
+    nt_status status = NT_OK;
+    for (size_t g = 0; g < run->layout.group_count; g++) {
+        const nt__training *training = &run->training[g];
+        size_t count = training->frozen ? 0 : nt__rule_state_count(&training->rule);
+        for (size_t i = 0; status == NT_OK && i < count; i++)
+            status = take_buffer(r, nt__record_state_name(run, g, i, &r->names),
+                                 &run->device.states[training->first_state + i]);
+    }
+    return status;
+}
+
+static nt_status take_accumulators(restore *r, const place *p) {
+    nt_run *run = r->run;
+    nt_status status = NT_OK;
+    for (size_t g = 0; p->micro_batch > 0 && status == NT_OK && g < run->layout.group_count; g++)
+        if (!run->training[g].frozen)
+            status = take_buffer(r, nt__record_accumulator_name(run, g, &r->names), &run->device.accumulators[g]);
+    bool counted = p->micro_batch > 0 && run->weighted;
+    return status == NT_OK && counted ? take_buffer(r, NT__RECORD_ACCUMULATED, &run->device.count) : status;
+}
+
+/* ---- what changes from step to step ----------------------------------------------------------------------------- */
+
+/* A Device field that was set in the course of training has that value again. One that the run is given another value
+ * for than it began with then keeps the new one. */
+static nt_status take_slot(restore *r, size_t index, json_t *starts, json_t *now) {
+    const nt__device_slot *slot = &r->run->device_fields.slots[index];
+    const nt_field_info *field = &r->run->experiment->fields[slot->field];
+    json_t *then = json_object_get(starts, slot->name);
+    const char *name = nt__record_slot_name(slot, &r->names);
+    if (!name) return NT_OUT_OF_MEMORY;
+    const nt__named_array *array = nt__record_find(r->record, name);
+    bool is_kept = !then || !array || !json_equal(then, json_object_get(now, slot->name));
+    if (is_kept || !nt__type_equal(array->type, slot->type)) return NT_OK;
+    if (nt__field_is_number(field)) return nt__device_field_write(r->run, slot->field, array->data);
+    nt_array *copy = nt_array_from(array->type.dtype, array->type.shape, array->data);
+    nt_status status = copy ? nt__device_slot_write(r->run, index, copy) : NT_OUT_OF_MEMORY;
+    nt_array_free(copy);
+    return status;
+}
+
+static nt_status take_device_fields(restore *r) {
+    json_t *starts, *now = nt__record_device_starts(r->run);
+    nt_status status = now ? fact(r->record, "device_starts", JSON_OBJECT, &starts) : NT_OUT_OF_MEMORY;
+    for (size_t i = 0; status == NT_OK && i < r->run->device_fields.count; i++) status = take_slot(r, i, starts, now);
+    json_decref(now);
+    return status;
+}
+
+static void take_schedules(const nt_run *run, const nt__record *record) {
+    const json_t *values = json_object_get(record->facts, "schedules");
+    double value;
+    for (size_t i = 0; i < run->binding_count; i++)
+        if (nt__record_number_of(json_object_get(values, run->bindings[i].name), &value))
+            run->bindings[i].value = value;
+}
+
+/* A step under way goes on with the values that it began with. */
+static nt_status take_place(restore *r, const place *p) {
+    nt_run *run = r->run;
+    run->step = p->step;
+    run->epoch = p->epoch + (p->batch > 0);
+    run->resumed = p->batch > 0 ? p->at : (nt__position){0};
+    run->resumed.is_open = p->batch > 0;
+    run->resumed.seen = p->batch;
+    take_schedules(run, r->record);
+    return p->micro_batch > 0 ? nt__schedules_apply(run) : NT_OK;
+}
+
+/* ---- all of it -------------------------------------------------------------------------------------------------- */
+
+static nt_status check_all(const nt_run *run, const nt__record *record, place *p) {
+    nt_status status = check_layout(run, record);
+    if (status == NT_OK) status = check_anchors(run, record);
+    if (status == NT_OK) status = check_groups(run, record);
+    if (status == NT_OK) status = read_place(record, p);
+    return status == NT_OK ? check_place(run, p) : status;
+}
+
+static nt_status take_all(restore *r, const place *p) {
+    nt_status status = NT_OK;
+    for (size_t g = 0; status == NT_OK && g < r->run->layout.group_count; g++) status = take_parameters(r, g);
+    if (status == NT_OK) status = take_layer_states(r);
+    if (status == NT_OK) status = take_optimizer(r);
+    if (status == NT_OK) status = take_accumulators(r, p);
+    if (status == NT_OK) status = take_device_fields(r);
+    return status == NT_OK ? take_place(r, p) : status;
+}
+
+nt_status nt__restore_take(nt_run *run, const nt__record *record) {
+    restore r = {.run = run, .record = record};
+    place p = {0};
+    nt_status status = check_all(run, record, &p);
+    if (status == NT_OK) status = take_all(&r, &p);
+    nt__arena_free(&r.names);
+    return status;
+}
+
+nt_status nt__restore_optimizer(nt_run *run, const nt__record *record) {
+    restore r = {.run = run, .record = record};
+    nt_status status = check_groups(run, record);
+    if (status == NT_OK) status = take_optimizer(&r);
+    nt__arena_free(&r.names);
+    return status;
+}

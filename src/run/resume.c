@@ -1,0 +1,166 @@
+/* The record that a run goes on from: which one it is, and whose run goes on.
+ * Not here: what the record says about the run (restore.c).
+ */
+#include <string.h>
+#include <sys/stat.h>
+
+#include "run/records.h"
+
+static bool has_record(const nt_run *run) {
+    return run->recording.record.facts != NULL;
+}
+
+/* ---- which record ----------------------------------------------------------------------------------------------- */
+
+static nt_status check_use(const nt_run *run) {
+    if (!run->settings.evaluate_only) return NT_OK;
+    return nt__fail(NT_INVALID,
+                    "resume is for training, and run '%s' only evaluates or predicts: give the checkpoint as weights",
+                    run->experiment->name);
+}
+
+static nt_status find(const nt_run *run, const char *source, nt__record_source *out) {
+    const nt__retention kept = nt__run_retention(run);
+    if (strcmp(source, "auto") == 0) return nt__record_source_auto(run->settings.run_dir, out);
+    return nt__record_source_find(source, run->settings.run_dir, &kept, out);
+}
+
+/* ---- whose run -------------------------------------------------------------------------------------------------- */
+
+/* C43: the newest record of a run continues it; another one is the start of a branch. */
+static nt_status take_identity(nt_run *run, const nt__record_source *source) {
+    nt__recording *recording = &run->recording;
+    const char *id = NULL, *parent = NULL;
+    nt_status status = nt__record_text(&recording->record, "run", true, &id);
+    if (status == NT_OK) status = nt__record_text(&recording->record, "parent", true, &parent);
+    if (status != NT_OK) return status;
+    bool continues = source->listed && source->is_newest && id && strlen(id) < sizeof recording->id;
+    if (continues) snprintf(recording->id, sizeof recording->id, "%s", id);
+    recording->parent = continues && !parent ? NULL : nt__arena_strdup(&run->arena, continues ? parent : source->path);
+    return continues && !parent ? NT_OK : recording->parent ? NT_OK : NT_OUT_OF_MEMORY;
+}
+
+static bool is_same_folder(const char *a, const char *b) {
+    struct stat left, right;
+    return stat(a, &left) == 0 && stat(b, &right) == 0 && left.st_dev == right.st_dev && left.st_ino == right.st_ino;
+}
+
+static nt_status take_positions(nt_run *run) {
+    nt__recording *r = &run->recording;
+    json_t *logs = json_object_get(r->record.facts, "logs"), *at;
+    const char *name;
+    r->log_positions = nt__arena_alloc(&run->arena, json_object_size(logs) + 1, sizeof *r->log_positions);
+    if (!r->log_positions) return NT_OUT_OF_MEMORY;
+    json_object_foreach(logs, name, at) {
+        nt__log_position *position = &r->log_positions[r->log_position_count++];
+        *position = (nt__log_position){nt__arena_strdup(&run->arena, name), json_integer_value(at)};
+        if (!position->name) return NT_OUT_OF_MEMORY;
+    }
+    return NT_OK;
+}
+
+/* The log goes on where the record lies beside it. */
+static nt_status take_log(nt_run *run, const nt__record_source *source) {
+    char *folder = nt__folder_of(source->path);
+    if (!folder) return NT_OUT_OF_MEMORY;
+    bool is_own = is_same_folder(folder, run->settings.run_dir);
+    nt__free(folder);
+    run->recording.log_goes_on = is_own;
+    return is_own ? take_positions(run) : NT_OK;
+}
+
+/* ---- telling ---------------------------------------------------------------------------------------------------- */
+
+static void tell(const nt_run *run, const nt__record_source *source, int64_t epoch, int64_t batch, int64_t step) {
+    const char *name = run->experiment->name, *id = source->run ? source->run : NT__LEGACY_RUN;
+    char place[64] = "";
+    if (batch) snprintf(place, sizeof place, " and %lld batches", (long long)batch);
+    if (run->settings.quiet) return;
+    if (run->recording.parent && strcmp(run->recording.parent, source->path) == 0)
+        nt__notice("%s: branches from run %s at epoch %lld%s, step %lld: %s (its newest checkpoint is of epoch %lld)",
+                   name, id, (long long)epoch, place, (long long)step, source->path, (long long)source->newest_epoch);
+    else
+        nt__notice("%s: goes on with run %s behind epoch %lld%s, step %lld: %s", name, id, (long long)epoch, place,
+                   (long long)step, source->path);
+}
+
+/* C44 */
+static void tell_done(const nt_run *run, const char *reason, int64_t epoch) {
+    if (!reason || epoch < run->settings.max_epochs || run->settings.quiet) return;
+    nt__notice("%s: the checkpoint is of a run that ended (%s) behind epoch %lld of %lld, so training returns at once: "
+               "give a larger max_epochs to go on",
+               run->experiment->name, reason, (long long)epoch, (long long)run->settings.max_epochs);
+}
+
+static nt_status tell_all(const nt_run *run, const nt__record_source *source) {
+    const nt__record *record = &run->recording.record;
+    int64_t epoch, batch, step;
+    const char *reason;
+    nt_status status = nt__record_integer(record, "epoch", &epoch);
+    if (status == NT_OK) status = nt__record_integer(record, "batch", &batch);
+    if (status == NT_OK) status = nt__record_integer(record, "step", &step);
+    if (status == NT_OK) status = nt__record_text(record, "stop_reason", true, &reason);
+    if (status != NT_OK) return status;
+    tell(run, source, epoch, batch, step);
+    tell_done(run, reason, epoch);
+    return NT_OK;
+}
+
+/* ---- the steps of the setup ------------------------------------------------------------------------------------- */
+
+static nt_status take(nt_run *run, nt__record_source *source) {
+    nt_status status = nt__record_load(source->path, &run->recording.record);
+    if (status == NT_OK) status = take_identity(run, source);
+    if (status == NT_OK) status = take_log(run, source);
+    if (status == NT_OK) status = tell_all(run, source);
+    if (status == NT_OK) status = nt__resume_seed(run);
+    run->recording.source = source->path;
+    source->path = NULL;
+    return status;
+}
+
+nt_status nt__resume_find(nt_run *run, const char *text) {
+    nt__record_source source = {0};
+    nt_status status = nt__run_id(run->recording.id);
+    if (status != NT_OK || !text) return status;
+    status = check_use(run);
+    if (status == NT_OK) status = find(run, text, &source);
+    if (status == NT_OK && source.path) status = take(run, &source);
+    if (status == NT_OK && !run->recording.source && !run->settings.quiet)
+        nt__notice("%s: there is nothing to resume in '%s', so the run begins anew", run->experiment->name,
+                   run->settings.run_dir);
+    nt__record_source_free(&source);
+    return status;
+}
+
+/* C34 */
+nt_status nt__resume_seed(nt_run *run) {
+    int64_t seed, asked = run->settings.seed;
+    if (!has_record(run)) return NT_OK;
+    nt_status status = nt__record_integer(&run->recording.record, "seed", &seed);
+    if (status != NT_OK || seed == asked) return status;
+    bool is_told = run->settings.quiet || run->settings.from.seed == NT__FROM_DEFAULT;
+    if (!is_told)
+        nt__notice("%s: the seed is that of the checkpoint, %lld, not %lld as it was asked for", run->experiment->name,
+                   (long long)seed, (long long)asked);
+    run->settings.seed = seed;
+    return NT_OK;
+}
+
+static nt_status explain(const nt_run *run, nt_status status) {
+    return status == NT_OK ? NT_OK : nt__fail_in(status, "resuming from %s", run->recording.source);
+}
+
+nt_status nt__resume_check(nt_run *run) {
+    return has_record(run) ? explain(run, nt__restore_check_config(run, &run->recording.record)) : NT_OK;
+}
+
+nt_status nt__resume_take(nt_run *run) {
+    if (!has_record(run)) return NT_OK;
+    if (!run->train)
+        return nt__fail(NT_INVALID, "resume is for training, and experiment '%s' has no split 'train'",
+                        run->experiment->name);
+    nt_status status = explain(run, nt__restore_take(run, &run->recording.record));
+    nt__record_free(&run->recording.record);
+    return status;
+}

@@ -1,0 +1,374 @@
+/* The whole state of a live run as a record: what is on the device as host arrays, the rest as facts.
+ * Not here: back again (restore.c), when that happens (checkpoints.c).
+ */
+#include <string.h>
+
+#include "run/records.h"
+
+/* ---- names ------------------------------------------------------------------------------------------------------ */
+
+const char *nt__record_state_name(const nt_run *run, size_t group, size_t index, nt__arena *arena) {
+    nt__state state;
+    nt__rule_state(&run->training[group].rule, index, &state);
+    return nt__arena_sprintf(arena, "optimizer/%s/%zu.%s.%s", run->layout.groups[group].name, index,
+                             state.link->kind->name, state.state->name);
+}
+
+const char *nt__record_accumulator_name(const nt_run *run, size_t group, nt__arena *arena) {
+    return nt__arena_sprintf(arena, "accumulators/%s", run->layout.groups[group].name);
+}
+
+const char *nt__record_slot_name(const nt__device_slot *slot, nt__arena *arena) {
+    return nt__arena_sprintf(arena, "device/%s", slot->name);
+}
+
+/* ---- arrays ----------------------------------------------------------------------------------------------------- */
+
+typedef struct snapshot {
+    nt_run *run;
+    nt__record *record;
+    nt__arena names;
+} snapshot;
+
+static nt_status read_buffer(nt_run *run, nt__buffer *buffer, nt_array **out) {
+    *out = nt_array_new(buffer->type.dtype, buffer->type.shape);
+    nt_status status = *out ? nt__buffer_read(run->engine, buffer, (*out)->data) : NT_OUT_OF_MEMORY;
+    if (status == NT_OK) return NT_OK;
+    nt_array_free(*out);
+    *out = NULL;
+    return status;
+}
+
+static nt_status add_buffer(snapshot *s, const char *name, nt__buffer *buffer) {
+    nt_array *copy;
+    if (!name) return NT_OUT_OF_MEMORY;
+    nt_status status = read_buffer(s->run, buffer, &copy);
+    return status == NT_OK ? nt__record_add(s->record, name, copy) : status;
+}
+
+static nt_status check_finite(const nt_run *run, const nt__row *row, const nt_array *array) {
+    const nt__named_array named = {row->path, row->type, array->data};
+    return run->settings.check_divergence ? nt__check_finite("the checkpoint", &named, false) : NT_OK;
+}
+
+/* The parameters of a group, one array each. */
+static nt_status add_rows(snapshot *s, const char *prefix, int group, const nt_array *flat) {
+    const nt__layout *layout = &s->run->layout;
+    size_t size = nt_dtype_size(flat->dtype);
+    nt_status status = NT_OK;
+    for (size_t i = 0; status == NT_OK && i < layout->row_count; i++) {
+        const nt__row *row = &layout->rows[i];
+        if (row->group != group) continue;
+        const char *name = nt__arena_sprintf(&s->names, "%s%s", prefix, row->path);
+        if (!name) return NT_OUT_OF_MEMORY;
+        const char *at = (const char *)flat->data + (size_t)row->offset * size;
+        nt_array *copy = nt_array_from(row->type.dtype, row->type.shape, at);
+        status = copy ? check_finite(s->run, row, copy) : NT_OK;
+        if (status != NT_OK)
+            nt_array_free(copy);
+        else
+            status = nt__record_add(s->record, name, copy);
+    }
+    return status;
+}
+
+static nt_status add_group(snapshot *s, const char *prefix, int group, nt__buffer *buffer) {
+    nt_array *flat;
+    nt_status status = read_buffer(s->run, buffer, &flat);
+    if (status != NT_OK) return status;
+    status = add_rows(s, prefix, group, flat);
+    nt_array_free(flat);
+    return status;
+}
+
+static nt_status add_parameters(snapshot *s) {
+    nt_status status = NT_OK;
+    for (size_t g = 0; status == NT_OK && g < s->run->layout.group_count; g++)
+        status = add_group(s, NT__RECORD_PARAMETERS, (int)g, &s->run->device.parameters[g]);
+    return status;
+}
+
+/* They follow from the states, but a handle that only evaluates has no states. */
+static nt_status add_averages(snapshot *s) {
+    nt_run *run = s->run;
+    if (!run->programs.average) return NT_OK;
+    nt_status status = nt__averages_begin(run);
+    if (status != NT_OK) return status;
+    for (size_t g = 0; status == NT_OK && g < run->layout.group_count; g++)
+        status = add_group(s, NT__RECORD_AVERAGES, (int)g, nt__evaluated_parameters(run, g));
+    nt__averages_end(run);
+    return status;
+}
+
+/* Of layers, with the counter of draws. */
+static nt_status add_layer_states(snapshot *s) {
+    size_t count;
+    const nt__leaf *states = nt__model_states(s->run->model, &count);
+    nt_status status = NT_OK;
+    for (size_t i = 0; status == NT_OK && i < count; i++)
+        status = add_buffer(s, nt__arena_sprintf(&s->names, NT__RECORD_STATES "%s", states[i].path),
+                            &s->run->device.layer_states[i]);
+    return status;
+}
+
+static nt_status add_optimizer(snapshot *s) {
+    nt_run *run = s->run;
+    nt_status status = NT_OK;
+    for (size_t g = 0; g < run->layout.group_count; g++) {
+        const nt__training *training = &run->training[g];
+        size_t count = training->frozen ? 0 : nt__rule_state_count(&training->rule);
+        for (size_t i = 0; status == NT_OK && i < count; i++)
+            status = add_buffer(s, nt__record_state_name(run, g, i, &s->names),
+                                &run->device.states[training->first_state + i]);
+    }
+    return status;
+}
+
+/* Only a step under way has something in them. */
+static nt_status add_accumulators(snapshot *s, const nt__position *at) {
+    nt_run *run = s->run;
+    nt_status status = NT_OK;
+    if (at->seen % run->settings.accum == 0) return NT_OK;
+    for (size_t g = 0; status == NT_OK && g < run->layout.group_count; g++)
+        if (!run->training[g].frozen)
+            status = add_buffer(s, nt__record_accumulator_name(run, g, &s->names), &run->device.accumulators[g]);
+    return status == NT_OK && run->weighted ? add_buffer(s, NT__RECORD_ACCUMULATED, &run->device.count) : status;
+}
+
+static nt_status add_device_fields(snapshot *s) {
+    nt_status status = NT_OK;
+    for (size_t i = 0; status == NT_OK && i < s->run->device_fields.count; i++) {
+        nt__device_slot *slot = &s->run->device_fields.slots[i];
+        status = add_buffer(s, nt__record_slot_name(slot, &s->names), &slot->buffer);
+    }
+    return status;
+}
+
+/* ---- facts about what the run is -------------------------------------------------------------------------------- */
+
+/* Puts a value into an object or at the end of a list; takes it over. False: memory is short. */
+static bool put(json_t *object, const char *name, json_t *value) {
+    return json_object_set_new(object, name, value) == 0;
+}
+
+static bool append(json_t *list, json_t *value) {
+    return json_array_append_new(list, value) == 0;
+}
+
+/* What was filled, or NULL where something of it is missing. */
+static json_t *whole(json_t *value, bool right) {
+    if (right) return value;
+    json_decref(value);
+    return NULL;
+}
+
+static json_t *field_text(const nt_field_info *field, const void *fields) {
+    nt__text text = {0};
+    nt__field_print(field, fields, &text);
+    json_t *value = text.failed ? NULL : json_string(text.data ? text.data : "");
+    nt__text_free(&text);
+    return value;
+}
+
+/* Fields of a marker, name to text; of Host fields those that are a number or a text. */
+static json_t *fields_of(const nt_run *run, nt_marker marker) {
+    json_t *object = json_object();
+    bool right = object != NULL;
+    for (size_t i = 0; right && i < run->experiment->field_count; i++) {
+        const nt_field_info *field = &run->experiment->fields[i];
+        if (field->marker == marker && nt__field_has_flag(field))
+            right = put(object, field->name, field_text(field, run->fields));
+    }
+    return whole(object, right);
+}
+
+json_t *nt__record_config(const nt_run *run) {
+    return fields_of(run, NT_GRAPH_CONST);
+}
+
+static json_t *derived(const nt_run *run) {
+    json_t *list = json_array();
+    bool right = list != NULL;
+    for (size_t i = 0; right && i < run->experiment->field_count; i++)
+        if (run->derived[i]) right = append(list, json_string(run->experiment->fields[i].name));
+    return whole(list, right);
+}
+
+static json_t *hash_text(nt__hash hash) {
+    char hex[33];
+    nt__hash_hex(hash, hex);
+    return json_string(hex);
+}
+
+json_t *nt__record_device_starts(const nt_run *run) {
+    json_t *object = json_object();
+    bool right = object != NULL;
+    for (size_t i = 0; right && i < run->device_fields.count; i++)
+        right = put(object, run->device_fields.slots[i].name, hash_text(run->device_fields.slots[i].start));
+    return whole(object, right);
+}
+
+json_t *nt__record_layout(const nt_run *run) {
+    json_t *list = json_array();
+    bool right = list != NULL;
+    char type[NT__TYPE_TEXT];
+    for (size_t i = 0; right && i < run->layout.row_count; i++) {
+        const nt__row *row = &run->layout.rows[i];
+        right =
+            append(list, json_pack("[s, s, I, I, s]", row->path, run->layout.groups[row->group].name,
+                                   (json_int_t)row->offset, (json_int_t)row->length, nt__type_text(row->type, type)));
+    }
+    return whole(list, right);
+}
+
+json_t *nt__record_anchors(const nt_run *run) {
+    bool any = false, right = true;
+    for (size_t g = 0; g < run->layout.group_count; g++) any |= run->training[g].anchor.kind != NT_ANCHOR_ZERO;
+    if (!any) return json_null();
+    json_t *list = json_array();
+    right = list != NULL;
+    for (size_t g = 0; right && g < run->layout.group_count; g++) {
+        const nt__training *training = &run->training[g];
+        right = append(list, training->anchor.kind == NT_ANCHOR_ZERO ? json_null() : hash_text(training->anchor_hash));
+    }
+    return whole(list, right);
+}
+
+static json_t *state_types(const nt_run *run, size_t g) {
+    json_t *list = json_array();
+    nt__state state;
+    char type[NT__TYPE_TEXT];
+    bool right = list != NULL;
+    for (size_t i = 0; right && nt__rule_state(&run->training[g].rule, i, &state); i++)
+        right = append(list, json_pack("[s, s, s]", state.link->kind->name, state.state->name,
+                                       nt__type_text(nt__state_type(&state, &run->layout.groups[g]), type)));
+    return whole(list, right);
+}
+
+json_t *nt__record_groups(const nt_run *run) {
+    json_t *list = json_array();
+    bool right = list != NULL;
+    for (size_t g = 0; right && g < run->layout.group_count; g++) {
+        nt__text rule = {0};
+        nt__rule_print(&run->training[g].rule, false, &rule);
+        json_t *states = rule.failed ? NULL : state_types(run, g);
+        right = states && append(list, json_pack("{s:s, s:s, s:o}", "name", run->layout.groups[g].name, "rule",
+                                                 rule.data, "states", states));
+        nt__text_free(&rule);
+    }
+    return whole(list, right);
+}
+
+/* ---- facts about where it is ------------------------------------------------------------------------------------ */
+
+static json_t *numbers(const nt_value *values, size_t count) {
+    json_t *object = json_object();
+    bool right = object != NULL;
+    for (size_t i = 0; right && i < count; i++) right = put(object, values[i].name, nt__record_number(values[i].value));
+    return whole(object, right);
+}
+
+/* The value that each schedule has reached: one whose function is over keeps it. */
+static json_t *schedules(const nt_run *run) {
+    json_t *object = json_object();
+    bool right = object != NULL;
+    for (size_t i = 0; right && i < run->binding_count; i++)
+        right = put(object, run->bindings[i].name, nt__record_number(run->bindings[i].value));
+    return whole(object, right);
+}
+
+static json_t *sums(const nt__position *at) {
+    const nt_value values[] = {{"loss_sum", at->loss_sum},
+                               {"loss_count", at->loss_count},
+                               {"step_sum", at->step_sum},
+                               {"step_count", at->step_count}};
+    return numbers(values, sizeof values / sizeof *values);
+}
+
+static json_t *optional_text(const char *text) {
+    return text ? json_string(text) : json_null();
+}
+
+typedef struct fact {
+    const char *name;
+    json_t *value; /* taken over */
+} fact;
+
+/* All of them are taken over, also behind one that fails. */
+static nt_status set_all(nt__record *record, const fact *facts, size_t count) {
+    nt_status status = NT_OK;
+    for (size_t i = 0; i < count; i++) {
+        nt_status set = nt__record_set(record, facts[i].name, facts[i].value);
+        if (status == NT_OK) status = set;
+    }
+    return status;
+}
+
+/* Where each logger was. */
+static json_t *logs(const nt_run *run) {
+    json_t *object = json_object();
+    nt__log_position at;
+    for (size_t i = 0; object && run->log && nt__log_position_at(run->log, i, &at); i++)
+        if (json_object_set_new(object, at.name, json_integer(at.at)) != 0) {
+            json_decref(object);
+            return NULL;
+        }
+    return object;
+}
+
+static nt_status add_place(snapshot *s, const nt__position *at) {
+    const nt_run *run = s->run;
+    int64_t seen = at->is_open ? at->seen : 0;
+    const fact facts[] = {{"step", json_integer(run->step)},
+                          {"epoch", json_integer(run->epoch - at->is_open)},
+                          {"batch", json_integer(seen)},
+                          {"batches", json_integer(nt__split_batches(run->train))},
+                          {"accum", json_integer(run->settings.accum)},
+                          {"micro_batch", json_integer(seen % run->settings.accum)},
+                          {"sums", sums(at)},
+                          {"schedules", schedules(run)},
+                          {"logs", logs(run)}};
+    return set_all(s->record, facts, sizeof facts / sizeof *facts);
+}
+
+static nt_status add_identity(snapshot *s) {
+    const nt_run *run = s->run;
+    const fact facts[] = {{"experiment", json_string(run->experiment->name)},
+                          {"seed", json_integer(run->settings.seed)},
+                          {"preset", optional_text(run->preset)},
+                          {"max_epochs", json_integer(run->settings.max_epochs)},
+                          {"config", nt__record_config(run)},
+                          {"host", fields_of(run, NT_HOST)},
+                          {"devices", fields_of(run, NT_DEVICE)},
+                          {"device_starts", nt__record_device_starts(run)},
+                          {"derived", derived(run)},
+                          {"layout", nt__record_layout(run)},
+                          {"groups", nt__record_groups(run)},
+                          {"anchor_hashes", nt__record_anchors(run)}};
+    return set_all(s->record, facts, sizeof facts / sizeof *facts);
+}
+
+/* ---- all of it -------------------------------------------------------------------------------------------------- */
+
+static nt_status add_arrays(snapshot *s, const nt__position *at) {
+    nt_status status = add_parameters(s);
+    if (status == NT_OK) status = add_averages(s);
+    if (status == NT_OK) status = add_layer_states(s);
+    if (status == NT_OK) status = add_optimizer(s);
+    if (status == NT_OK) status = add_accumulators(s, at);
+    return status == NT_OK ? add_device_fields(s) : status;
+}
+
+nt_status nt__snapshot_take(nt_run *run, const nt__position *at, const char *stop_reason, const nt_value *values,
+                            size_t count, nt__record *out) {
+    snapshot s = {.run = run, .record = out};
+    nt_status status = nt__record_new(out);
+    if (status == NT_OK) status = add_arrays(&s, at);
+    if (status == NT_OK) status = add_place(&s, at);
+    if (status == NT_OK) status = add_identity(&s);
+    if (status == NT_OK) status = nt__record_set(out, "metrics", numbers(values, count));
+    if (status == NT_OK) status = nt__record_set(out, "stop_reason", optional_text(stop_reason));
+    nt__arena_free(&s.names);
+    if (status != NT_OK) nt__record_free(out);
+    return status;
+}

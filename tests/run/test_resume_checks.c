@@ -1,0 +1,375 @@
+/* What a resumed run must have in common with its record, what may be another, and what is told: C34 to C37, C41 to
+ * C47, B18, B19, B21; no record is made of parameters that are not finite (B72).
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "resume.h"
+
+static Course fields;
+static nt__text notices;
+
+static void keep_notice(const char *text, void *context) {
+    (void)context;
+    nt__text_add(&notices, "%s\n", text);
+}
+
+static nt_rule chosen;
+static nt_rule choose(const void *e, const char *group) {
+    (void)e;
+    (void)group;
+    return chosen;
+}
+
+static course make_course(void) {
+    course c = {.experiment = *Course_experiment(), .fields = &fields};
+    nt_array_free(fields.shift);
+    fields = Course_defaults();
+    fields.shift = course_shift();
+    chosen = nt_adam();
+    c.experiment.hooks.optimizer = choose;
+    c.options.max_epochs = (nt_maybe_int){true, 2};
+    scratch_remove_path(course_folder());
+    nt__text_free(&notices);
+    return c;
+}
+
+/* A run that goes on from the newest record, or is refused. */
+static nt_status go_on(const course *c, nt_run **run) {
+    nt_run_options options = c->options;
+    options.run_dir = course_folder();
+    if (!options.resume) options.resume = "auto";
+    return nt_run_new(&c->experiment, c->fields, &options, run);
+}
+
+static void refuse(const course *c, const char *const *parts, size_t count) {
+    nt_run *run;
+    assert_int_equal(go_on(c, &run), NT_INVALID);
+    assert_null(run);
+    for (size_t i = 0; i < count; i++)
+        if (!strstr(nt_error_message(), parts[i])) fail_msg("no '%s' in: %s", parts[i], nt_error_message());
+}
+#define REFUSE(c, ...) \
+    refuse(c, (const char *const[]){__VA_ARGS__}, sizeof((const char *const[]){__VA_ARGS__}) / sizeof(char *))
+
+static void assert_told(const char *part) {
+    if (!notices.data || !strstr(notices.data, part))
+        fail_msg("no '%s' in:\n%s", part, notices.data ? notices.data : "");
+}
+
+/* ---- what must be the same -------------------------------------------------------------------------------------- */
+
+static void other_graph_constants_are_refused_with_the_difference(void **state) {
+    (void)state;
+    course c = make_course();
+    train_stretch(&c, (stretch){0});
+    fields.hidden = 7;
+    fields.normed = true;
+    REFUSE(&c, "resuming from ", "2 GraphConst fields of experiment 'Course' differ", "\n  hidden: 6 -> 7",
+           "\n  normed: false -> true", "start over without resume");
+}
+
+static const char *moved_group(const void *e, const char *path) {
+    (void)e;
+    return strcmp(path, "hidden.bias") == 0 ? "apart" : NULL;
+}
+
+static void another_layout_is_refused_with_what_moved(void **state) {
+    (void)state;
+    course c = make_course();
+    train_stretch(&c, (stretch){0});
+    c.experiment.hooks.param_group = moved_group;
+    REFUSE(&c, "lie elsewhere than in the checkpoint (4 then, 4 now)", "wrong ones",
+           "\n  hidden.bias: f32[6], group default from element 24, 6 elements -> f32[6], group apart from element 0");
+}
+
+static void another_rule_is_refused(void **state) {
+    (void)state;
+    course c = make_course();
+    train_stretch(&c, (stretch){0});
+    chosen = nt_momentum();
+    REFUSE(&c, "the optimizer of group 'default' was Adam", "and is Momentum", "whose states are others");
+    chosen = nt_adam(.beta1 = 0.5);
+    nt_run *run;
+    assert_ok(go_on(&c, &run)); /* its numbers may change */
+    nt_run_free(run);
+}
+
+static double decay(const void *e, const char *group) {
+    (void)e;
+    (void)group;
+    return 0.01;
+}
+
+static nt_array *anchor_values;
+static nt_anchor anchor_array(const void *e, const char *group) {
+    (void)e;
+    (void)group;
+    return nt_anchor_array(anchor_values);
+}
+static nt_anchor anchor_initial(const void *e, const char *group) {
+    (void)e;
+    (void)group;
+    return nt_anchor_initial();
+}
+
+/* B21 */
+static void another_anchor_is_refused(void **state) {
+    (void)state;
+    course c = make_course();
+    c.experiment.hooks.weight_decay = decay;
+    c.experiment.hooks.decay_anchor = anchor_initial;
+    train_stretch(&c, (stretch){0});
+    nt_run *run;
+    assert_ok(go_on(&c, &run)); /* the initial values are those of the seed, so the anchor is the same */
+    nt_run_free(run);
+    c.experiment.hooks.decay_anchor = NULL;
+    REFUSE(&c, "the checkpoint has anchors for its decay", "now has none", "decay_anchor hook has changed");
+    anchor_values = nt_array_new(NT_F32, nt_dims(4 * 6 + 6 + 6 * 2 + 2));
+    c.experiment.hooks.decay_anchor = anchor_array;
+    REFUSE(&c, "the decay anchor of group 'default' has the checksum ", " in the checkpoint and ", "not reproducible",
+           "it is not offered");
+    nt_array_free(anchor_values);
+}
+
+/* B22 */
+static void without_anchors_there_is_no_checksum(void **state) {
+    (void)state;
+    course c = make_course();
+    trained t;
+    train_stretch(&c, (stretch){0});
+    trained_read(&t);
+    assert_true(json_is_null(json_object_get(t.record.facts, "anchor_hashes")));
+    trained_free(&t);
+}
+
+static void within_an_epoch_the_data_and_the_step_are_the_same(void **state) {
+    (void)state;
+    course c = make_course();
+    c.options.accum = (nt_maybe_int){true, 2};
+    train_stretch(&c, (stretch){.stop_at = 1});
+    c.options.accum = (nt_maybe_int){true, 4};
+    REFUSE(&c, "micro-batch 3 of an epoch in steps of 2 (accum)", "--accum=2");
+    c.options.accum = (nt_maybe_int){true, 2};
+    fields.batches = 6;
+    REFUSE(&c, "batch 3 of 4 of an epoch, and split 'train' has 6 batches now");
+}
+
+/* Between epochs both may be others. */
+static void between_epochs_the_data_may_be_others(void **state) {
+    (void)state;
+    course c = make_course();
+    train_stretch(&c, (stretch){0});
+    fields.batches = 6;
+    c.options.accum = (nt_maybe_int){true, 3};
+    c.options.max_epochs = (nt_maybe_int){true, 3};
+    train_stretch(&c, (stretch){.resume = true});
+    trained t;
+    int64_t step;
+    trained_read(&t);
+    assert_ok(nt__record_integer(&t.record, "step", &step));
+    assert_int_equal(step, 8 + 2);
+    trained_free(&t);
+}
+
+static void only_training_is_resumed(void **state) {
+    (void)state;
+    course c = make_course();
+    train_stretch(&c, (stretch){0});
+    c.options.evaluate_only = true;
+    REFUSE(&c, "resume is for training, and run 'Course' only evaluates or predicts: give the checkpoint as weights");
+}
+
+/* ---- what may be another ---------------------------------------------------------------------------------------- */
+
+/* B17, C46: an epoch more, or two, and it is the run of so many epochs. */
+static void more_epochs_go_on_exactly(void **state) {
+    (void)state;
+    course c = make_course();
+    trained whole, longer;
+    c.options.max_epochs = (nt_maybe_int){true, 4};
+    train_stretch(&c, (stretch){0});
+    trained_read(&whole);
+    scratch_remove_path(course_folder());
+    c.options.max_epochs = (nt_maybe_int){true, 2};
+    train_stretch(&c, (stretch){0});
+    c.options.max_epochs = (nt_maybe_int){true, 4};
+    nt_run *run;
+    assert_ok(go_on(&c, &run));
+    assert_int_equal(nt_run_epoch(run), 2);
+    assert_int_equal(nt_run_step(run), 8);
+    assert_ok(nt_train(run));
+    assert_int_equal(nt_run_epoch(run), 4);
+    assert_int_equal(nt_run_step(run), 16);
+    nt_run_free(run);
+    trained_read(&longer);
+    assert_same(&whole, &longer, "more epochs");
+    trained_free(&longer);
+    trained_free(&whole);
+    c.options.resume = NULL;
+    c.options.run_dir = scratch("fresh");
+    assert_ok(nt_run_new(&c.experiment, &fields, &c.options, &run));
+    assert_int_equal(nt_run_epoch(run), 0);
+    assert_int_equal(nt_run_step(run), 0);
+    nt_run_free(run);
+}
+
+/* B18, C34 */
+static void the_seed_is_that_of_the_record(void **state) {
+    (void)state;
+    course c = make_course();
+    nt_run *run;
+    c.options.seed = (nt_maybe_int){true, 11};
+    train_stretch(&c, (stretch){0});
+    c.options.seed = (nt_maybe_int){true, 99};
+    assert_ok(go_on(&c, &run));
+    assert_int_equal(run->settings.seed, 11);
+    assert_told("the seed is that of the checkpoint, 11, not 99 as it was asked for");
+    nt_run_free(run);
+}
+
+/* ---- what is told ----------------------------------------------------------------------------------------------- */
+
+/* C42, B49 */
+static void what_is_resumed_is_told(void **state) {
+    (void)state;
+    course c = make_course();
+    nt_run *run;
+    assert_ok(go_on(&c, &run));
+    assert_told("there is nothing to resume in '");
+    assert_told("so the run begins anew");
+    assert_int_equal(nt_run_epoch(run), 0);
+    nt_run_free(run);
+    train_stretch(&c, (stretch){.stop_at = 5});
+    assert_ok(go_on(&c, &run));
+    assert_told("goes on with run ");
+    assert_told("behind epoch 1 and 2 batches, step 6: ");
+    assert_int_equal(nt_run_epoch(run), 2);
+    assert_int_equal(nt_run_step(run), 6);
+    nt_run_free(run);
+}
+
+/* C44 and C10: nothing is trained, and nothing is written over the record. */
+static void a_run_that_is_over_is_told(void **state) {
+    (void)state;
+    course c = make_course();
+    trained before, after;
+    nt_run *run;
+    train_stretch(&c, (stretch){0});
+    trained_read(&before);
+    assert_ok(go_on(&c, &run));
+    assert_told("the checkpoint is of a run that ended (completed) behind epoch 2 of 2, so training returns at once");
+    assert_ok(nt_train(run));
+    assert_int_equal(nt_run_step(run), 8);
+    nt_run_free(run);
+    trained_read(&after);
+    assert_true(json_equal(before.record.facts, after.record.facts));
+    trained_free(&after);
+    trained_free(&before);
+}
+
+/* A log that somebody changed is kept beside, and the run logs from where it is. */
+static void a_log_that_was_changed_is_kept(void **state) {
+    (void)state;
+    course c = make_course();
+    char path[SCRATCH_PATH + 32];
+    train_stretch(&c, (stretch){.stop_at = 5});
+    snprintf(path, sizeof path, "%s/metrics.jsonl", course_folder());
+    assert_ok(nt__write_file(path, "{}\n", 3));
+    nt_run *run;
+    assert_ok(go_on(&c, &run));
+    assert_ok(nt_train(run));
+    nt_run_free(run);
+    assert_told("the log does not go on where the checkpoint was made, so it begins anew");
+    char *log = log_lines(path);
+    assert_non_null(strstr(log, "\"step\":7}"));
+    assert_null(strstr(log, "\"step\":5}"));
+    nt__free(log);
+}
+
+/* ---- what is not written ---------------------------------------------------------------------------------------- */
+
+/* C35 of a run without a log or without records: there are no files. */
+static void without_records_there_are_none(void **state) {
+    (void)state;
+    course c = make_course();
+    nt_run *run;
+    c.options.checkpoint = (nt_maybe_bool){true, false};
+    train_stretch(&c, (stretch){0});
+    assert_int_equal(scratch_entries(course_folder()), 1);
+    assert_ok(go_on(&c, &run));
+    assert_told("there is nothing to resume");
+    nt_run_free(run);
+}
+
+static void poison(nt_run *run, int64_t step) {
+    if (step == 6) assert_ok(nt_set_device(run, "smoothing", NAN));
+}
+
+/* B72: the newest record is of before, with values that are finite. */
+static void no_record_has_values_that_are_not_finite(void **state) {
+    (void)state;
+    course c = make_course();
+    trained t;
+    c.at_step = poison;
+    const nt_run_options before = c.options;
+    c.options.run_dir = course_folder();
+    nt_run *run;
+    void *context[] = {&(stretch){0}, &c};
+    c.options.on_event = course_listen;
+    c.options.event_context = context;
+    assert_ok(nt_run_new(&c.experiment, &fields, &c.options, &run));
+    in_training = run;
+    assert_fails(nt_train(run), NT_DIVERGED, "step ");
+    in_training = NULL;
+    nt_run_free(run);
+    c.options = before;
+    trained_read(&t);
+    int64_t epoch;
+    assert_ok(nt__record_integer(&t.record, "epoch", &epoch));
+    assert_int_equal(epoch, 1);
+    for (size_t i = 0; i < t.record.count; i++) {
+        const nt__named_array *array = &t.record.arrays[i];
+        for (int64_t k = 0; k < nt_shape_elements(array->type.shape); k++)
+            assert_true(isfinite(nt__element_get(array->type.dtype, (const char *)array->data +
+                                                                        (size_t)k * nt_dtype_size(array->type.dtype))));
+    }
+    trained_free(&t);
+}
+
+static int begin(void **state) {
+    nt_set_notice(keep_notice, NULL);
+    return course_make(state);
+}
+
+static int end(void **state) {
+    nt_set_notice(NULL, NULL);
+    nt__text_free(&notices);
+    nt_array_free(fields.shift);
+    return shut_down_and_remove(state);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(other_graph_constants_are_refused_with_the_difference),
+        cmocka_unit_test(another_layout_is_refused_with_what_moved),
+        cmocka_unit_test(another_rule_is_refused),
+        cmocka_unit_test(another_anchor_is_refused),
+        cmocka_unit_test(without_anchors_there_is_no_checksum),
+        cmocka_unit_test(within_an_epoch_the_data_and_the_step_are_the_same),
+        cmocka_unit_test(between_epochs_the_data_may_be_others),
+        cmocka_unit_test(only_training_is_resumed),
+        cmocka_unit_test(more_epochs_go_on_exactly),
+        cmocka_unit_test(the_seed_is_that_of_the_record),
+        cmocka_unit_test(what_is_resumed_is_told),
+        cmocka_unit_test(a_run_that_is_over_is_told),
+        cmocka_unit_test(a_log_that_was_changed_is_kept),
+        cmocka_unit_test(without_records_there_are_none),
+        cmocka_unit_test(no_record_has_values_that_are_not_finite),
+    };
+    return cmocka_run_group_tests(tests, begin, end);
+}
