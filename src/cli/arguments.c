@@ -244,6 +244,7 @@ nt_status nt__arguments_options(const nt__arguments *arguments, nt__command_opti
 void nt__command_options_free(nt__command_options *options) {
     nt__schedules_free(&options->parsed);
     nt__words_free(&options->inputs);
+    nt__words_free(&options->metrics);
     nt__words_free(&options->schedules);
     nt__words_free(&options->compile_options);
 }

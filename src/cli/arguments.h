@@ -21,6 +21,8 @@ typedef enum nt__command_bit {
     NT__PREDICT_AGAIN = 256, /* the shell's own command that predicts */
     NT__SCHEDULE = 512,
     NT__SUMMARY = 1024,
+    NT__HISTORY = 2048,
+    NT__RUNS = 4096,
 } nt__command_bit;
 
 typedef enum nt__flag_group { NT__FLAGS_RUN, NT__FLAGS_OUTPUT, NT__FLAGS_BUILD } nt__flag_group;
@@ -34,6 +36,8 @@ typedef struct nt__command_options {
     const char *experiment, *cflags, *ldflags;    /* of the build */
     bool watch;                                   /* of the shell */
     nt__words inputs, schedules, compile_options; /* every value, in order */
+    nt__words metrics;                            /* of runs that are looked at */
+    const char *mode, *epochs;                    /* likewise */
     nt_schedules parsed;                          /* the schedules; the options of the run point here */
     bool resolved;                                /* help: as a run would have it */
     bool all;                                     /* clear everything */

@@ -57,6 +57,16 @@ static const char cache_manual[] =
     "list: every program, the one used last first. stats: how many there are, and where. clear: removes all of\n"
     "them, and with --all the compiled experiments too; nothing is lost, what is needed is compiled again.";
 
+static const char history_manual[] =
+    "Prints a row for each epoch of a run: its mean loss and its validation metrics, the best epoch marked. On a\n"
+    "terminal rows in the middle and columns on the right are left out where there is no room, and the last lines say\n"
+    "so. RUN is a folder of a run or its log, also of one that is under way or was killed; without it, the run below\n"
+    "runs/ that was written last.";
+
+static const char runs_manual[] =
+    "Prints a row for each run in a folder and up to four levels below, the one written last first. Its state is how\n"
+    "training ended (completed, requested, error), running while a process holds the folder, else killed.";
+
 static const nt__command commands[] = {
     {"train", NT__TRAIN, "FILE.c [MORE.c ...] [flags]", "train an experiment", train_manual, nt__train_command},
     {"evaluate", NT__EVALUATE, "FILE.c [MORE.c ...] [flags]", "metrics of a split with saved parameters",
@@ -75,6 +85,8 @@ static const nt__command commands[] = {
      nt__devices_command},
     {"cache", NT__CACHE, "list | stats | clear [--all]", "the compiled programs on disk", cache_manual,
      nt__cache_command},
+    {"history", NT__HISTORY, "[RUN] [flags]", "the epochs of a run, as a table", history_manual, nt__history_command},
+    {"runs", NT__RUNS, "[FOLDER] [flags]", "the runs below runs/ or another folder", runs_manual, nt__runs_command},
 };
 
 const nt__command *nt__command_at(size_t index) {

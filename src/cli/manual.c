@@ -25,10 +25,12 @@ typedef struct entry {
 
 /* Commands that open no engine, that compile no files, that make no run. */
 enum {
-    NO_ENGINE = NT__HELP | NT__SCHEDULE | NT__SUMMARY,
-    NO_BUILD = NT__DEVICES | NT__CACHE,
-    NO_RUN = NT__HELP | NT__DEVICES | NT__CACHE | NT__SCHEDULE | NT__SUMMARY,
-    NOT_SHELL = NT__TRAIN | NT__EVALUATE | NT__PREDICT | NT__HELP | NT__DEVICES | NT__CACHE | NT__SCHEDULE | NT__SUMMARY
+    LOOKS = NT__HISTORY | NT__RUNS,
+    NO_ENGINE = NT__HELP | NT__SCHEDULE | NT__SUMMARY | LOOKS,
+    NO_BUILD = NT__DEVICES | NT__CACHE | LOOKS,
+    NO_LOG = NT__HELP | NT__DEVICES | NT__CACHE | NT__SCHEDULE | NT__SUMMARY,
+    NO_RUN = NO_LOG | LOOKS,
+    NOT_SHELL = NT__TRAIN | NT__EVALUATE | NT__PREDICT | NO_RUN
 };
 
 static const entry environment[] = {
@@ -36,9 +38,9 @@ static const entry environment[] = {
     {"NITRO_PLUGIN_PATH", "folders to look for plugins in, divided by colons; the one with the newest API is used",
      NO_ENGINE},
     {"CC", "the C compiler, with flags if needed; else cc, gcc or clang", NO_BUILD},
-    {"NITRO_CACHE_DIR", "folder of the compiled programs and experiments", 0},
+    {"NITRO_CACHE_DIR", "folder of the compiled programs and experiments", LOOKS},
     {"NITRO_CACHE_SIZE", "what compiled programs may take on disk, as in 500MB (2GiB); 0: none are kept", NO_ENGINE},
-    {"XDG_CACHE_HOME", "where that folder is when it is not set: nitro in this one (~/.cache)", 0},
+    {"XDG_CACHE_HOME", "where that folder is when it is not set: nitro in this one (~/.cache)", LOOKS},
     {"XLA_FLAGS", "options of the engine itself; one that it does not know is an error", NO_ENGINE},
     {"TF_CPP_MIN_LOG_LEVEL", "messages of the engine itself: 0 all, 1 warnings, 2 errors, 3 fatal ones only",
      NO_ENGINE},
@@ -46,14 +48,15 @@ static const entry environment[] = {
 
 static const entry files[] = {
     {"<run_dir>/parameters.safetensors", "the trained parameters, one array each", NO_RUN},
-    {"<run_dir>/metrics.jsonl", "the log of the run", NO_RUN},
+    {"<run_dir>/metrics.jsonl", "the log of the run", NO_LOG},
     {"<run_dir>/epoch-*.safetensors",
      "checkpoints of the whole state, which --resume goes on from; checkpoints.json lists them",
-     NO_RUN | NT__EVALUATE | NT__PREDICT},
+     NO_RUN | NT__EVALUATE | NT__PREDICT | LOOKS},
     {"~/.cache/nitro/shell-history", "what was typed in the shell", NOT_SHELL},
     {"~/.cache/nitro/programs/", "compiled programs; those used longest ago are deleted when they take too much",
-     NT__HELP | NT__DEVICES | NT__SCHEDULE | NT__SUMMARY},
-    {"~/.cache/nitro/experiments/", "compiled experiments; what was not used for 30 days is deleted", NT__DEVICES},
+     NT__HELP | NT__DEVICES | NT__SCHEDULE | NT__SUMMARY | LOOKS},
+    {"~/.cache/nitro/experiments/", "compiled experiments; what was not used for 30 days is deleted",
+     NT__DEVICES | LOOKS},
 };
 
 static const entry exit_codes[] = {
@@ -86,6 +89,8 @@ static const entry examples[] = {
     {"nitro summary fashion.c --hidden=512", "the parameters of a model, without training it", 0},
     {"nitro schedule fashion.c --schedule learning_rate=one_cycle:2e-3", "a schedule before the run", 0},
     {"nitro cache list", "the compiled programs on disk", 0},
+    {"nitro history runs/Fashion --metric=accuracy", "the epochs of a run, the best one marked", 0},
+    {"nitro runs", "the runs below runs/, the newest first", 0},
     {"CC=clang nitro train fashion.c --cflags=-O0", "another compiler, for a debugger", 0},
     {"NITRO_PLUGIN=./plugin.so nitro devices", "whether another engine can be used", 0},
 };

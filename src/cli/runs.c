@@ -1,0 +1,104 @@
+/* nitro runs: the runs below a folder, the newest first.
+ * Not here: the epochs of one of them (history.c).
+ */
+#include "cli/history.h"
+
+#include <math.h>
+#include <string.h>
+#include <time.h>
+
+#include "cli/table.h"
+
+enum { COLUMNS = 7, CELL = 96 };
+
+/* "3/10": of so many that were asked for. */
+static const char *epoch_text(const nt__history *history, char out[CELL]) {
+    const json_t *most = json_object_get(history->params, "max_epochs");
+    int64_t last = history->row_count ? history->rows[history->row_count - 1].epoch : 0;
+    int length = snprintf(out, CELL, "%lld", (long long)last);
+    if (json_is_integer(most))
+        snprintf(out + length, (size_t)(CELL - length), "/%lld", (long long)json_integer_value(most));
+    return out;
+}
+
+static const char *time_text(int64_t seconds, char out[CELL]) {
+    time_t when = (time_t)seconds;
+    struct tm parts;
+    if (!localtime_r(&when, &parts) || !strftime(out, CELL, "%Y-%m-%d %H:%M:%S", &parts)) snprintf(out, CELL, "?");
+    return out;
+}
+
+/* Of the metric that was named; a run that has it not has no best. */
+static nt_status best_text(const nt__history *history, const nt__command_options *options, char value[CELL],
+                           char epoch[CELL]) {
+    nt__best best;
+    const char *name = options->metrics.count ? options->metrics.items[0] : NULL;
+    value[0] = epoch[0] = 0;
+    if (name && nt__history_metric(history, name) < 0) return NT_OK;
+    nt_status status = nt__history_best(history, name, options->mode, &best);
+    if (status != NT_OK || !best.found) return status;
+    const nt__history_row *row = &history->rows[best.row];
+    snprintf(value, CELL, "%.64s %.4g", history->metrics[best.metric], *nt__row_value(row, best.metric));
+    snprintf(epoch, CELL, "%lld", (long long)row->epoch);
+    return NT_OK;
+}
+
+static nt_status add_run(nt__table *table, const char *folder, const nt__command_options *options) {
+    nt__history history;
+    char epoch[CELL], best[CELL], best_epoch[CELL], started[CELL], duration[NT__DURATION];
+    nt_status status = nt__history_read(folder, false, &history);
+    if (status == NT_OK) status = best_text(&history, options, best, best_epoch);
+    if (status == NT_OK) {
+        const char *state = nt__history_state(&history);
+        const char *const cells[COLUMNS] = {
+            folder,
+            state,
+            epoch_text(&history, epoch),
+            best,
+            best_epoch,
+            nt__duration_text(nt__history_seconds(&history, state, time(NULL)), duration),
+            time_text(nt__history_started(&history), started)};
+        for (size_t i = 0; i < COLUMNS; i++) nt__table_add(table, cells[i]);
+    }
+    nt__history_free(&history);
+    return status;
+}
+
+static nt_status list(const char *folder, const nt__run_folders *runs, const nt__command_options *options) {
+    static const char *const header[COLUMNS] = {"run", "state", "epoch", "best", "in epoch", "time", "started"};
+    nt__table table = {0};
+    nt_status status = NT_OK;
+    for (size_t i = 0; i < COLUMNS && runs->count; i++) nt__table_add(&table, header[i]);
+    for (size_t i = 0; status == NT_OK && i < runs->count; i++) status = add_run(&table, runs->items[i].path, options);
+    if (!runs->count) printf("no runs below %s: nitro train makes one\n", folder);
+    bool printed = nt__table_print(&table, COLUMNS, stdout);
+    return status == NT_OK && !printed ? NT_OUT_OF_MEMORY : status;
+}
+
+static nt_status check_operands(const nt__arguments *arguments, const nt__command_options *options) {
+    if (arguments->files.count > 1)
+        return nt__fail(NT_INVALID, "nitro runs takes one folder, and %zu were given", arguments->files.count);
+    if (options->metrics.count > 1)
+        return nt__fail(NT_INVALID, "--metric is given %zu times, and nitro runs shows the best of one",
+                        options->metrics.count);
+    return NT_OK;
+}
+
+static nt__exit_code list_runs(const nt__arguments *arguments, const nt__command_options *options) {
+    const char *folder = arguments->files.count ? arguments->files.items[0] : "runs";
+    nt__run_folders runs;
+    nt_status status = nt__run_folders_find(folder, &runs);
+    if (status == NT_OK) status = list(folder, &runs, options);
+    nt__run_folders_free(&runs);
+    return status == NT_OK ? NT__EXIT_DONE : nt__report_failure(status);
+}
+
+nt__exit_code nt__runs_command(const nt__arguments *arguments) {
+    nt__command_options options;
+    nt_status status = nt__arguments_options(arguments, &options);
+    if (status == NT_OK) status = nt__arguments_fields(arguments, NULL, NULL);
+    if (status == NT_OK) status = check_operands(arguments, &options);
+    nt__exit_code code = status == NT_OK ? list_runs(arguments, &options) : nt__report_wrong_use(status);
+    nt__command_options_free(&options);
+    return code;
+}

@@ -1,0 +1,54 @@
+/* Which epoch was the best.
+ * Not here: which one a run keeps.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "history/history.h"
+
+/* Parts of names of metrics that grow as a model gets better. A name with the word of a loss is one of the others. */
+static const char *const larger[] = {"acc",   "auc",    "f1",         "precision",  "recall", "iou",
+                                     "dice",  "r2",     "bleu",       "rouge",      "psnr",   "ssim",
+                                     "score", "reward", "likelihood", "correlation"};
+static const char *const smaller[] = {"loss", "err", "negative"};
+
+static bool has_one_of(const char *name, const char *const *parts, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        if (strcasestr(name, parts[i])) return true;
+    return false;
+}
+
+bool nt__larger_is_better(const char *name) {
+    return has_one_of(name, larger, sizeof larger / sizeof *larger) &&
+           !has_one_of(name, smaller, sizeof smaller / sizeof *smaller);
+}
+
+static size_t usual_metric(const nt__history *history) {
+    int val_loss = nt__history_metric(history, "val_loss");
+    if (val_loss >= 0) return (size_t)val_loss;
+    return history->metric_count > 1 ? 1 : NT__METRIC_LOSS;
+}
+
+static nt_status find_mode(const char *mode, const char *metric, bool *largest) {
+    *largest = mode ? strcmp(mode, "max") == 0 : nt__larger_is_better(metric);
+    if (!mode || *largest || strcmp(mode, "min") == 0) return NT_OK;
+    return nt__fail(NT_INVALID, "the mode '%s' is neither min nor max", mode);
+}
+
+nt_status nt__history_best(const nt__history *history, const char *name, const char *mode, nt__best *out) {
+    *out = (nt__best){.metric = usual_metric(history)};
+    nt_status status = name ? nt__history_find_metric(history, name, &out->metric) : NT_OK;
+    if (status == NT_OK) status = find_mode(mode, history->metrics[out->metric], &out->largest);
+    double best = 0;
+    for (size_t i = 0; status == NT_OK && i < history->row_count; i++) {
+        const double *value = nt__row_value(&history->rows[i], out->metric);
+        if (!value || !isfinite(*value)) continue;
+        bool is_better = !out->found || (out->largest ? *value > best : *value < best);
+        if (!is_better) continue;
+        out->found = true;
+        out->row = i;
+        best = *value;
+    }
+    return status;
+}
