@@ -92,8 +92,9 @@ typedef struct nt_run_options {
                            sets them */
     bool no_data;       /* build_data is not called, and the handle only predicts */
     nt_maybe_int batch; /* samples in a batch with no_data: 128; splits say it themselves */
-    /* Names of loggers, with commas between them: "jsonl" (run_dir/metrics.jsonl). "none": no logger of nitro's. Not
-     * taken from a field, as learning_rate is not. */
+    /* Names of loggers, with commas between them: "jsonl" (run_dir/metrics.jsonl),
+     * "csv" (run_dir/metrics.csv, a row for each value: type, context, epoch, step, name, value). "none": no logger of
+     * nitro's. Not taken from a field, as learning_rate is not. */
     const char *log;
     const nt_logger *loggers; /* of the user's own, beside those; copied */
     size_t logger_count;

@@ -56,4 +56,10 @@ int64_t nt__jsonl_length(const nt__jsonl *log);
 nt_status nt__jsonl_line(nt__jsonl *log, const nt_log_line *line);
 void nt__jsonl_close(nt__jsonl *log);
 
+/* ---- CSV: <run_dir>/metrics.csv, a row for each value ------------------------------------------------------------ */
+
+/* type,context,epoch,step,name,value; the three in the middle are empty for lines without a context. A number has the
+ * digits that it has in JSON Lines. Sources, histograms and images are left out. */
+extern const nt_logger nt__csv_logger;
+
 #endif
