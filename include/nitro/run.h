@@ -93,7 +93,8 @@ typedef struct nt_run_options {
     bool no_data;       /* build_data is not called, and the handle only predicts */
     nt_maybe_int batch; /* samples in a batch with no_data: 128; splits say it themselves */
     /* Names of loggers, with commas between them: "jsonl" (run_dir/metrics.jsonl),
-     * "csv" (run_dir/metrics.csv, a row for each value: type, context, epoch, step, name, value). "none": no logger of
+     * "csv" (run_dir/metrics.csv, a row for each value: type, context, epoch, step, name, value),
+     * "tensorboard" (event files in run_dir). "none": no logger of
      * nitro's. Not taken from a field, as learning_rate is not. */
     const char *log;
     const nt_logger *loggers; /* of the user's own, beside those; copied */
@@ -111,6 +112,7 @@ typedef struct nt_run_options {
     /* Each step's line in the log and its event have grad_norm: the L2 norm of all gradients that are trained with,
      * after accumulation and before any clip. */
     bool gradient_norm;
+    bool histograms;    /* each epoch a histogram of each parameter is logged, which "tensorboard" keeps */
     bool no_disk_cache; /* programs are neither looked for on disk nor kept there */
     /* Options of the engine's compiler for all programs of the run, "NAME=VALUE" each, as in
      * "xla_cpu_prefer_vector_width=256". true and false are a bool, whole numbers an integer, other numbers a real, the
@@ -253,6 +255,20 @@ nt_array *nt_run_state(nt_run *run, const char *path);
  * states that are not a number with NT_DIVERGED, and leaves the file as it was. */
 nt_status nt_run_save(nt_run *run, const char *path);
 nt_status nt_run_load(nt_run *run, const char *path);
+
+/* Lines of a program's own, at the step and epoch of now. They go to every logger of the run; images and histograms are
+ * kept by "tensorboard". The log is open from the first nt_train on, so they are for listeners and for behind it;
+ * NT_INVALID where there is none. */
+
+/* Numbers of a context, which may be any name: "<context>/<name>" in TensorBoard. */
+nt_status nt_run_log_values(nt_run *run, const char *context, const nt_value *values, size_t count);
+/* TensorBoard shows a text as Markdown. */
+nt_status nt_run_log_text(nt_run *run, const char *name, const char *text);
+/* Values of any shape and type; those that are not finite are left out. */
+nt_status nt_run_log_histogram(nt_run *run, const char *name, const nt_array *values);
+/* u8 [height, width, channels]: 1 channel is grey, 3 are RGB, 4 RGBA. NT_NOT_FOUND where "tensorboard" logs and nitro
+ * was built without libpng. */
+nt_status nt_run_log_image(nt_run *run, const char *name, const nt_array *pixels);
 
 /* Counters of the process as one JSON object: cache, transfers, buffers. */
 nt_status nt_stats_write(const char *path);

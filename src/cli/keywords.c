@@ -98,6 +98,8 @@ static const nt__keyword keywords[] = {
          "a line a step: what moved to and from the device"),
     FLAG(OUTPUT, NT__TRAIN | NT__SHELL | NT__NEW, "gradient_norm", run.gradient_norm, BOOL, "false",
          "each step's line in the log has grad_norm, the norm of the gradients before any clip"),
+    FLAG(OUTPUT, NT__TRAIN | NT__SHELL | NT__NEW, "histograms", run.histograms, BOOL, "false",
+         "the tensorboard log has a histogram of each parameter, an epoch each"),
     FLAG(OUTPUT, ALL, "help", help, BOOL, "false", "show how the command is used"),
     FLAG(BUILD, BUILDS | NT__NEW, "experiment", experiment, STRING, "the only one", "which experiment of the files"),
     FLAG(BUILD, NT__SHELL, "watch", watch, BOOL, "false", "compile and load at once when a file changes"),

@@ -62,4 +62,11 @@ void nt__jsonl_close(nt__jsonl *log);
  * digits that it has in JSON Lines. Sources, histograms and images are left out. */
 extern const nt_logger nt__csv_logger;
 
+/* ---- TensorBoard: event files in <run_dir> ----------------------------------------------------------------------- */
+
+/* Metrics as "<context>/<name>" with "<context>/epoch"; fields, environment, report and sources as texts in Markdown;
+ * histograms; images, where nitro was built with libpng. A new run keeps the files of the former one as
+ * "previous.events.*"; one that goes on cuts them where it does, and tells readers with the record of a start. */
+extern const nt_logger nt__tensorboard_logger;
+
 #endif

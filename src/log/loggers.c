@@ -5,7 +5,7 @@
 
 #include "log/log.h"
 
-static const nt_logger *const built_in[] = {&nt__jsonl_logger, &nt__csv_logger};
+static const nt_logger *const built_in[] = {&nt__jsonl_logger, &nt__csv_logger, &nt__tensorboard_logger};
 
 const nt_logger *nt__logger_at(size_t index) {
     return index < sizeof built_in / sizeof *built_in ? built_in[index] : NULL;

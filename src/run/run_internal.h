@@ -53,7 +53,7 @@ typedef struct nt__settings {
     const nt_logger *loggers;  /* of the user's */
     size_t logger_count;
     int64_t batch; /* with no_data only */
-    bool no_data, no_log, quiet, evaluate_only, trace_transfers, no_disk_cache, gradient_norm;
+    bool no_data, no_log, quiet, evaluate_only, trace_transfers, no_disk_cache, gradient_norm, histograms;
     bool manual; /* train_step trains */
 } nt__settings;
 
@@ -545,6 +545,8 @@ nt_status nt__log_values(nt_run *run, const char *context, int64_t step, int64_t
                          size_t count);
 /* `seconds`: of the training. */
 nt_status nt__log_end(nt_run *run, nt_status outcome, double seconds);
+/* Of each parameter, where they are asked for. */
+nt_status nt__log_histograms(nt_run *run);
 /* A line without a place of its own: that of now. */
 nt_status nt__log_put(nt_run *run, const nt_log_line *line);
 

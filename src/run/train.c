@@ -342,6 +342,7 @@ static nt_status epoch(loop *l) {
     nt__results_forget(run);
     nt_status status = train_pass(l);
     if (status == NT_OK) status = log_epoch(l);
+    if (status == NT_OK) status = nt__log_histograms(run);
     if (status == NT_OK) status = validate_epoch(run, &validated);
     if (status != NT_OK) return status;
     if (!l->at.seen) return NT_OK; /* stopped before the first one: there is nothing to tell */

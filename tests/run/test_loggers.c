@@ -38,6 +38,11 @@ static nt_status keep_line(void *state, const nt_log_line *line) {
     nt__text_add(&k->text, "%s", line->type);
     if (line->context)
         nt__text_add(&k->text, " %s %lld/%lld", line->context, (long long)line->step, (long long)line->epoch);
+    if (line->key) {
+        char text[NT__TYPE_TEXT];
+        nt__text_add(&k->text, " %s %s", line->key,
+                     nt__type_text((nt__type){line->array->dtype, line->array->shape}, text));
+    }
     for (size_t i = 0; i < line->count && k->with_values; i++) {
         if (line->values[i].text)
             nt__text_add(&k->text, " %s=%.60s", line->values[i].name, line->values[i].text);
@@ -143,6 +148,78 @@ static void an_epoch_that_was_cut_short_has_none(void **state) {
     nt__text_free(&k.text);
 }
 
+/* ---- lines of a program's own ----------------------------------------------------------------------------------- */
+
+typedef struct caller {
+    nt_run *run;
+    nt_array *pixels;
+} caller;
+
+static void log_at_epochs(const nt_event *event, void *context) {
+    const caller *c = context;
+    const nt_value values[] = {{"distance", 0.5}, {"angle", 2}};
+    if (event->kind != NT_EVENT_EPOCH || event->epoch != 1) return;
+    assert_ok(nt_run_log_values(c->run, "mine", values, 2));
+    assert_ok(nt_run_log_text(c->run, "note", "*well*"));
+    assert_ok(nt_run_log_histogram(c->run, "pixels", c->pixels));
+    assert_ok(nt_run_log_image(c->run, "sample", c->pixels));
+}
+
+static void a_program_logs_lines_of_its_own(void **state) {
+    (void)state;
+    kept k = {.with_values = true};
+    caller c = {.pixels = nt_array_new(NT_U8, nt_dims(4, 5, 3))};
+    const nt_logger logger = logger_of(&k);
+    c.run = make(&logger, "calls", (nt_run_options){.on_event = log_at_epochs, .event_context = &c});
+    assert_fails(
+        nt_run_log_text(c.run, "note", "early"), NT_INVALID,
+        "nt_run_log_text: run 'Toy' has no log yet: training opens it, so log from a listener or behind nt_train");
+    assert_ok(nt_train(c.run));
+    assert_ok(nt_run_log_text(c.run, "note", "late"));
+    assert_lines(&k, "metrics mine", "metrics mine 2/1 distance=0.5 angle=2\n");
+    assert_lines(&k, "other key=note", "other key=note value=*well*\nother key=note value=late\n");
+    assert_lines(&k, "histogram", "histogram pixels u8[4,5,3]\n");
+    assert_lines(&k, "image", "image sample u8[4,5,3]\n");
+    nt_array *flat = nt_array_new(NT_U8, nt_dims(4, 5));
+    assert_fails(nt_run_log_image(c.run, "flat", flat), NT_INVALID,
+                 "nt_run_log_image: 'flat': the pixels are u8[4,5], and ");
+    assert_fails(nt_run_log_image(c.run, "none", NULL), NT_INVALID, "nt_run_log_image: pixels is NULL");
+    assert_fails(nt_run_log_histogram(NULL, "none", flat), NT_INVALID, "nt_run_log_histogram: run is NULL");
+    assert_fails(nt_run_log_text(c.run, NULL, "x"), NT_INVALID, "nt_run_log_text: name is NULL");
+    nt_array_free(flat);
+    nt_array_free(c.pixels);
+    nt_run_free(c.run);
+    nt__text_free(&k.text);
+}
+
+static void a_run_without_a_log_says_so(void **state) {
+    (void)state;
+    kept k = {0};
+    const nt_logger logger = logger_of(&k);
+    nt_run *run = make(&logger, "nolog", (nt_run_options){.no_log = true});
+    const nt_value value = {"a", 1};
+    assert_ok(nt_train(run));
+    assert_fails(nt_run_log_values(run, "mine", &value, 1), NT_INVALID,
+                 "nt_run_log_values: run 'Toy' has no log, since it was made with no_log");
+    nt_run_free(run);
+    assert_int_equal(k.opened, 0);
+}
+
+static void each_epoch_has_the_histograms_that_are_asked_for(void **state) {
+    (void)state;
+    kept k = {0};
+    const nt_logger logger = logger_of(&k);
+    nt_run *run = make(&logger, "histograms", (nt_run_options){.histograms = true});
+    assert_ok(nt_train(run));
+    nt_run_free(run);
+    static const char epoch[] = "histogram hidden.weight f32[4,8]\nhistogram hidden.bias f32[8]\n"
+                                "histogram logits.weight f32[8,2]\nhistogram logits.bias f32[2]\n";
+    char both[2 * sizeof epoch];
+    snprintf(both, sizeof both, "%s%s", epoch, epoch);
+    assert_lines(&k, "histogram", both);
+    nt__text_free(&k.text);
+}
+
 /* ---- what made the run ------------------------------------------------------------------------------------------ */
 
 static void the_environment_is_logged(void **state) {
@@ -211,9 +288,15 @@ static void a_logger_that_fails_ends_the_run(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(lines_come_in_the_order_of_the_run),   cmocka_unit_test(an_epoch_has_its_mean_loss),
-        cmocka_unit_test(an_epoch_that_was_cut_short_has_none), cmocka_unit_test(the_environment_is_logged),
-        cmocka_unit_test(source_files_are_logged_as_they_were), cmocka_unit_test(a_logger_that_fails_ends_the_run),
+        cmocka_unit_test(lines_come_in_the_order_of_the_run),
+        cmocka_unit_test(an_epoch_has_its_mean_loss),
+        cmocka_unit_test(an_epoch_that_was_cut_short_has_none),
+        cmocka_unit_test(the_environment_is_logged),
+        cmocka_unit_test(a_program_logs_lines_of_its_own),
+        cmocka_unit_test(a_run_without_a_log_says_so),
+        cmocka_unit_test(each_epoch_has_the_histograms_that_are_asked_for),
+        cmocka_unit_test(source_files_are_logged_as_they_were),
+        cmocka_unit_test(a_logger_that_fails_ends_the_run),
     };
     int failed = cmocka_run_group_tests(tests, scratch_make, scratch_remove);
     return failed + shut_down(NULL);
