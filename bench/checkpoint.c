@@ -25,12 +25,12 @@ static void upload_state(device_state *state, int64_t elements) {
 }
 
 /* A copy on the host, as a step that donates its arguments asks for. */
-static void copy_state(const device_state *state, int64_t step, nt__record *record) {
+static void copy_state(const device_state *state, nt__record_writer *writer, int64_t step, nt__record *record) {
     must(nt__record_new(record));
     for (size_t i = 0; i < state->count; i++) {
         char name[32];
         snprintf(name, sizeof name, "array%zu", i);
-        nt_array *array = nt__array_new_unset(state->type.dtype, state->type.shape);
+        nt_array *array = nt__record_writer_array(writer, state->type.dtype, state->type.shape);
         if (!array) must(NT_OUT_OF_MEMORY);
         must(nt__buffer_read(state->engine, &state->buffers[i], array->data));
         must(nt__record_add(record, name, array));
@@ -44,7 +44,7 @@ static void save(const device_state *state, nt__record_writer *writer, int64_t s
     nt__record record;
     double start = nt__seconds();
     must(nt__record_writer_ready(writer));
-    copy_state(state, step, &record);
+    copy_state(state, writer, step, &record);
     must(nt__record_writer_put(writer, &record, NULL));
     double held = nt__seconds() - start;
     must(nt__record_writer_wait(writer));

@@ -217,6 +217,10 @@ nt_status nt__record_writer_wants(nt__record_writer *writer, const json_t *facts
  * it before the state is copied, so that no more than two records are ever in memory. Gives the error of an earlier
  * record, once. */
 nt_status nt__record_writer_ready(nt__record_writer *writer);
+/* An array for the record that is put next, whose elements are not set: in memory of a record that was written where
+ * that has an array of this type, which is faster than new memory; the writer keeps the memory of one record for
+ * that. The caller's reference. */
+nt_array *nt__record_writer_array(nt__record_writer *writer, nt_dtype dtype, nt_shape shape);
 /* Hands a record over, also when the call fails: *record becomes zeros. Returns at once where nt__record_writer_ready
  * was called, else waits as that does; no record is dropped. `name`: of its file (C19), NULL for the usual one. Records
  * are written in order, each with the manifest and the deletions that follow from it (C13). A record takes the place of

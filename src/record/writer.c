@@ -28,6 +28,8 @@ struct nt__record_writer {
     save_job waiting;
     bool is_waiting, writing, closing;
     nt__kept_error error;
+    nt_array **spares; /* of the record that was written last; NULL where one was given out */
+    size_t spare_count;
 };
 
 static void free_job(save_job *job) {
@@ -76,8 +78,27 @@ static bool take_job(nt__record_writer *writer, save_job *job) {
     return taken;
 }
 
-static void end_job(nt__record_writer *writer, nt_status status) {
+static void free_spares(nt__record_writer *writer) {
+    for (size_t i = 0; i < writer->spare_count; i++) nt_array_free(writer->spares[i]);
+    nt__free(writer->spares);
+    writer->spares = NULL;
+    writer->spare_count = 0;
+}
+
+/* What the record lay in is kept, and what was kept before is freed; the lock is held. */
+static void keep_spares(nt__record_writer *writer, nt__record *record) {
+    free_spares(writer);
+    writer->spares = record->held;
+    writer->spare_count = record->held ? record->count : 0;
+    nt__free(record->held ? record->arrays : NULL);
+    record->held = NULL;
+    record->arrays = NULL;
+    record->count = 0;
+}
+
+static void end_job(nt__record_writer *writer, save_job *job, nt_status status) {
     pthread_mutex_lock(&writer->lock);
+    keep_spares(writer, &job->record);
     writer->writing = false;
     nt__error_keep(&writer->error, status);
     pthread_cond_broadcast(&writer->changed);
@@ -89,8 +110,8 @@ static void *write_jobs(void *argument) {
     save_job job;
     while (take_job(writer, &job)) {
         nt_status status = save(writer, &job);
+        end_job(writer, &job, status);
         free_job(&job);
-        end_job(writer, status);
     }
     return NULL;
 }
@@ -108,6 +129,14 @@ static nt_status start_thread(nt__record_writer *writer) {
 
 /* ---- the run's side --------------------------------------------------------------------------------------------- */
 
+static void free_writer(nt__record_writer *writer) {
+    free_spares(writer);
+    nt__record_folder_close(&writer->folder);
+    pthread_cond_destroy(&writer->changed);
+    pthread_mutex_destroy(&writer->lock);
+    nt__free(writer);
+}
+
 nt_status nt__record_writer_open(const nt__record_writer_options *options, nt__record_writer **out) {
     *out = NULL;
     nt__record_writer *writer = nt__alloc(1, sizeof *writer);
@@ -122,10 +151,7 @@ nt_status nt__record_writer_open(const nt__record_writer_options *options, nt__r
         *out = writer;
         return NT_OK;
     }
-    nt__record_folder_close(&writer->folder);
-    pthread_cond_destroy(&writer->changed);
-    pthread_mutex_destroy(&writer->lock);
-    nt__free(writer);
+    free_writer(writer);
     return status;
 }
 
@@ -169,6 +195,26 @@ nt_status nt__record_writer_wants(nt__record_writer *writer, const json_t *facts
     return NT_OK;
 }
 
+/* NULL: there is none of this type that nobody else holds. */
+static nt_array *take_spare(nt__record_writer *writer, nt__type type) {
+    nt_array *found = NULL;
+    pthread_mutex_lock(&writer->lock);
+    for (size_t i = 0; i < writer->spare_count && !found; i++) {
+        nt_array *spare = writer->spares[i];
+        if (!spare || !nt__type_equal(nt__array_type(spare), type)) continue;
+        if (__atomic_load_n(&spare->references, __ATOMIC_ACQUIRE) != 1) continue;
+        found = spare;
+        writer->spares[i] = NULL;
+    }
+    pthread_mutex_unlock(&writer->lock);
+    return found;
+}
+
+nt_array *nt__record_writer_array(nt__record_writer *writer, nt_dtype dtype, nt_shape shape) {
+    nt_array *spare = take_spare(writer, (nt__type){dtype, shape});
+    return spare ? spare : nt__array_new_unset(dtype, shape);
+}
+
 /* What can be said of the record before it is written. */
 static nt_status check_job(const nt__record_writer *writer, const nt__record *record, const char *name) {
     nt__record_entry entry;
@@ -195,6 +241,7 @@ nt_status nt__record_writer_put(nt__record_writer *writer, nt__record *record, c
     if (status != NT_OK) return status;
     if (writer->synchronous) {
         status = save(writer, &job);
+        keep_spares(writer, &job.record);
         free_job(&job);
         return status;
     }
@@ -215,9 +262,6 @@ nt_status nt__record_writer_close(nt__record_writer *writer) {
     pthread_cond_broadcast(&writer->changed);
     pthread_mutex_unlock(&writer->lock);
     if (!writer->synchronous) pthread_join(writer->thread, NULL);
-    nt__record_folder_close(&writer->folder);
-    pthread_cond_destroy(&writer->changed);
-    pthread_mutex_destroy(&writer->lock);
-    nt__free(writer);
+    free_writer(writer);
     return status;
 }

@@ -344,6 +344,42 @@ static void an_error_of_the_thread_comes_out_once(void **state) {
     assert_epochs(folder, "1 3");
 }
 
+static void memory_of_a_written_record_is_used_again(void **state) {
+    (void)state;
+    for (int synchronous = 0; synchronous < 2; synchronous++) {
+        nt__record_writer_options options = writer_options(test_folder("memory"), "A");
+        options.synchronous = synchronous;
+        nt__record_writer *writer;
+        nt__record record;
+        assert_ok(nt__record_writer_open(&options, &writer));
+        assert_ok(make_record(1, 0, 4, 1, NULL, &record));
+        const void *memory = record.arrays[0].data;
+        assert_ok(nt__record_writer_put(writer, &record, NULL));
+        assert_ok(nt__record_writer_wait(writer));
+        nt_array *other = nt__record_writer_array(writer, NT_F64, nt_dims(MADE_ELEMENTS));
+        nt_array *first = nt__record_writer_array(writer, NT_F32, nt_dims(MADE_ELEMENTS));
+        nt_array *second = nt__record_writer_array(writer, NT_F32, nt_dims(MADE_ELEMENTS));
+        assert_ptr_equal(first->data, memory);
+        assert_ptr_not_equal(second->data, memory);
+        assert_int_equal(other->dtype, NT_F64);
+        nt_array_free(other);
+        nt_array_free(second);
+
+        /* What somebody else still holds is left alone. */
+        assert_ok(nt__record_new(&record));
+        assert_ok(nt__record_add(&record, "held", nt_array_retain(first)));
+        for (int i = 0; i < 3; i++)
+            assert_ok(nt__record_set(&record, ((const char *[]){"epoch", "batch", "step"})[i], json_integer(2)));
+        assert_ok(nt__record_writer_put(writer, &record, NULL));
+        assert_ok(nt__record_writer_wait(writer));
+        second = nt__record_writer_array(writer, NT_F32, nt_dims(MADE_ELEMENTS));
+        assert_ptr_not_equal(second, first);
+        nt_array_free(first);
+        nt_array_free(second);
+        assert_ok(nt__record_writer_close(writer));
+    }
+}
+
 static volatile sig_atomic_t handled;
 static pthread_t handler_thread;
 static void handle(int number) {
@@ -552,6 +588,7 @@ int main(void) {
         cmocka_unit_test(a_folder_in_use_is_refused),
         cmocka_unit_test(a_thread_writes_all_of_them_in_order),
         cmocka_unit_test(an_error_of_the_thread_comes_out_once),
+        cmocka_unit_test(memory_of_a_written_record_is_used_again),
         cmocka_unit_test(the_thread_takes_no_signals),
         cmocka_unit_test(an_error_that_may_pass_is_tried_again),
         cmocka_unit_test(every_refused_change_leaves_a_whole_state),
