@@ -23,6 +23,7 @@
 #include "nitro/manual.h"
 #include "nitro/experiment.h"
 #include "nitro/cache.h"
+#include "nitro/checkpoint.h"
 #include "nitro/log.h"
 #include "nitro/run.h"
 

@@ -188,11 +188,11 @@ nt_status nt__record_writer_wants(nt__record_writer *writer, const json_t *facts
                           "a checkpoint of epoch %lld has no score, and without keep_latest only the best are kept: "
                           "give the run a validation split, or set keep_latest",
                           (long long)entry.epoch);
-    if (status == NT_OK && !folder->retention.keep_latest) status = nt__record_writer_wait(writer);
     if (status != NT_OK) return status;
+    if (!folder->retention.keep_latest) status = nt__record_writer_wait(writer);
     *wants = folder->retention.keep_latest ||
              nt__retention_wants(&folder->retention, folder->manifest.entries, folder->manifest.count, &entry);
-    return NT_OK;
+    return status;
 }
 
 /* NULL: there is none of this type that nobody else holds. */
