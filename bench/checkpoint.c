@@ -24,14 +24,19 @@ static void upload_state(device_state *state, int64_t elements) {
     for (size_t i = 0; i < state->count; i++) upload_drawn(state->engine, "state", state->type, 1, &state->buffers[i]);
 }
 
+static nt_array *host_array(nt__record_writer *writer, nt__type type) {
+    nt_array *array = nt__record_writer_array(writer, type.dtype, type.shape);
+    if (!array) must(NT_OUT_OF_MEMORY);
+    return array;
+}
+
 /* A copy on the host, as a step that donates its arguments asks for. */
 static void copy_state(const device_state *state, nt__record_writer *writer, int64_t step, nt__record *record) {
     must(nt__record_new(record));
     for (size_t i = 0; i < state->count; i++) {
         char name[32];
         snprintf(name, sizeof name, "array%zu", i);
-        nt_array *array = nt__record_writer_array(writer, state->type.dtype, state->type.shape);
-        if (!array) must(NT_OUT_OF_MEMORY);
+        nt_array *array = host_array(writer, state->type);
         must(nt__buffer_read(state->engine, &state->buffers[i], array->data));
         must(nt__record_add(record, name, array));
     }
@@ -56,8 +61,7 @@ static void load(const char *folder) {
     nt__record record;
     double start = nt__seconds();
     must(nt__record_source_auto(folder, &source));
-    if (!source.path) must(nt__fail(NT_NOT_FOUND, "nothing was saved yet"));
-    must(nt__record_load(source.path, &record));
+    must(source.path ? nt__record_load(source.path, &record) : nt__fail(NT_NOT_FOUND, "nothing was saved yet"));
     printf("%.6f\n", nt__seconds() - start);
     nt__record_free(&record);
     nt__record_source_free(&source);

@@ -18,7 +18,7 @@ static const char no_digits[DIGITS + 1] = "00000000000000000000000000000000";
  * the key with its quotes stands nowhere else. */
 static char *find_digits(char *header, size_t length) {
     static const char key[] = "\"content_hash\":\"";
-    char *found = memmem(header, length, key, sizeof key - 1);
+    char *found = header ? memmem(header, length, key, sizeof key - 1) : NULL;
     size_t place = found ? (size_t)(found - header) + sizeof key - 1 : 0;
     return found && length - place > DIGITS ? header + place : NULL;
 }

@@ -10,26 +10,26 @@
 /* ---- one record ------------------------------------------------------------------------------------------------- */
 
 /* The public part comes first, so that its address is that of the whole. */
-typedef struct info {
+typedef struct whole_info {
     nt_checkpoint_info_t seen;
     nt__arena texts;
-} info;
+} whole_info;
 
-void nt_checkpoint_info_free(nt_checkpoint_info_t *seen) {
-    info *all = (info *)seen;
+void nt_checkpoint_info_free(nt_checkpoint_info_t *info) {
+    whole_info *all = (whole_info *)info;
     if (!all) return;
     nt__arena_free(&all->texts);
     nt__free(all);
 }
 
 /* False: memory is short. Anything but a string is NULL. */
-static bool copy_text(info *all, const json_t *value, const char **out) {
+static bool copy_text(whole_info *all, const json_t *value, const char **out) {
     const char *text = json_string_value(value);
     *out = text ? nt__arena_strdup(&all->texts, text) : NULL;
     return *out || !text;
 }
 
-static nt_status copy_texts(info *all, const char *path, const json_t *facts) {
+static nt_status copy_texts(whole_info *all, const char *path, const json_t *facts) {
     nt_checkpoint_info_t *seen = &all->seen;
     const struct {
         const char *key, **out;
@@ -59,7 +59,7 @@ static void copy_numbers(nt_checkpoint_info_t *seen, const json_t *facts) {
     seen->written = json_number_value(json_object_get(json_object_get(facts, "entry"), "written"));
 }
 
-static nt_status copy_metrics(info *all, const json_t *metrics) {
+static nt_status copy_metrics(whole_info *all, const json_t *metrics) {
     const char *name;
     const json_t *value;
     nt_checkpoint_metric_t *values = nt__arena_alloc(&all->texts, json_object_size(metrics), sizeof *values);
@@ -75,7 +75,7 @@ static nt_status copy_metrics(info *all, const json_t *metrics) {
     return NT_OK;
 }
 
-static nt_status copy_anchors(info *all, const json_t *hashes) {
+static nt_status copy_anchors(whole_info *all, const json_t *hashes) {
     size_t count = json_array_size(hashes);
     if (count == 0) return NT_OK;
     const char **copies = nt__arena_alloc(&all->texts, count, sizeof *copies);
@@ -86,7 +86,7 @@ static nt_status copy_anchors(info *all, const json_t *hashes) {
     return copies ? NT_OK : NT_OUT_OF_MEMORY;
 }
 
-static nt_status copy_facts(info *all, const char *path, const json_t *facts) {
+static nt_status copy_facts(whole_info *all, const char *path, const json_t *facts) {
     copy_numbers(&all->seen, facts);
     nt_status status = copy_texts(all, path, facts);
     if (status == NT_OK) status = copy_metrics(all, json_object_get(facts, "metrics"));
@@ -97,7 +97,7 @@ static nt_status read_info(const char *path, nt_checkpoint_info_t **out) {
     json_t *facts;
     nt_status status = nt__record_read_facts(path, &facts);
     if (status != NT_OK) return status;
-    info *all = nt__alloc(1, sizeof *all);
+    whole_info *all = nt__alloc(1, sizeof *all);
     status = all ? copy_facts(all, path, facts) : NT_OUT_OF_MEMORY;
     json_decref(facts);
     if (status == NT_OK)
@@ -137,8 +137,8 @@ typedef struct run_list {
     nt__manifest manifest; /* whose arena has everything that is pointed at */
 } run_list;
 
-void nt_checkpoint_runs_free(nt_checkpoint_runs_t *seen) {
-    run_list *all = (run_list *)seen;
+void nt_checkpoint_runs_free(nt_checkpoint_runs_t *runs) {
+    run_list *all = (run_list *)runs;
     if (!all) return;
     nt__manifest_free(&all->manifest);
     nt__free(all);

@@ -77,11 +77,16 @@ static nt_status read_hash(const json_t *object, nt__record_entry *out) {
     return out->hashed ? NT_OK : nt__fail(NT_INVALID, "'hash' is '%s', it must be 32 hexadecimal digits", digits);
 }
 
+static nt_status read_file_name(const json_t *object, const char **out) {
+    nt_status status = read_text(object, "file", out);
+    if (status == NT_OK) status = nt__record_name_check(*out);
+    return !*out && status == NT_OK ? NT_INVALID : status;
+}
+
+/* What is no object has no 'file'. */
 nt_status nt__entry_from_json(const json_t *value, nt__record_entry *out) {
     *out = (nt__record_entry){.written = json_number_value(json_object_get(value, "written"))};
-    if (!json_is_object(value)) return nt__fail(NT_INVALID, "it is no object");
-    nt_status status = read_text(value, "file", &out->file);
-    if (status == NT_OK) status = nt__record_name_check(out->file);
+    nt_status status = read_file_name(value, &out->file);
     if (status == NT_OK) status = read_text(value, "run", &out->run);
     if (status == NT_OK) status = read_text(value, "parent", &out->parent);
     if (status == NT_OK) status = read_integer(value, "epoch", false, &out->epoch);

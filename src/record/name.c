@@ -14,7 +14,7 @@ enum { MOST_OF_A_METRIC = 40 };
 /* "val/acc" as "val_acc". `out` holds MOST_OF_A_METRIC + 1 bytes. */
 static void metric_part(const char *metric, char *out) {
     size_t length = 0;
-    for (; metric[length] && length < MOST_OF_A_METRIC; length++) {
+    for (; length < MOST_OF_A_METRIC && metric[length]; length++) {
         char c = metric[length];
         bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '.';
         out[length] = plain ? c : '_';

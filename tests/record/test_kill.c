@@ -135,7 +135,7 @@ static void a_kill_at_any_moment_leaves_a_state_that_loads(void **state) {
         assert_true(newest >= epoch && newest >= done); /* nothing that was on the disk is lost */
         assert_folder(folder);
         struct dirent **entries;
-        int count = scandir(folder, &entries, NULL, NULL);
+        int count = scandir(folder, &entries, NULL, alphasort);
         for (int j = 0; j < count; j++) {
             unfinished += nt__ends_in(entries[j]->d_name, ".tmp");
             free(entries[j]);

@@ -222,7 +222,7 @@ static void a_manifest_that_is_none_is_refused(void **state) {
         {"", "line 1 is not JSON"},
         {"[]", "it has no list 'checkpoints'"},
         {"{\"format_version\":2,\"checkpoints\":[]}", "it has format version 2, and this is nitro 0.1.0"},
-        {"{\"checkpoints\":[1]}", "checkpoint 1 of the list: it is no object"},
+        {"{\"checkpoints\":[1]}", "checkpoint 1 of the list: 'NULL' is not a checkpoint filename"},
         {"{\"checkpoints\":[{\"epoch\":1}]}", "'NULL' is not a checkpoint filename"},
         {"{\"checkpoints\":[{\"file\":\"../../x.safetensors\",\"epoch\":1}]}", "path separator"},
         {"{\"checkpoints\":[{\"file\":\"x.safetensors\"}]}", "'epoch' is no integer from 0"},
