@@ -14,13 +14,13 @@
 
 #include "nitro/status.h"
 
-typedef struct nt_checkpoint_metric_t {
+typedef struct nt_checkpoint_metric {
     const char *name;
     double value;
-} nt_checkpoint_metric_t;
+} nt_checkpoint_metric;
 
 /* What a checkpoint says of itself. */
-typedef struct nt_checkpoint_info_t {
+typedef struct nt_checkpoint_about {
     const char *path;
     int64_t format_version;
     const char *framework_version; /* of nitro, which wrote it */
@@ -30,22 +30,22 @@ typedef struct nt_checkpoint_info_t {
     int64_t batch;                 /* micro-batches done of the epoch under way; 0 between epochs */
     int64_t step;                  /* optimizer steps done */
     int64_t seed;
-    const char *preset;      /* NULL: none */
-    const char *stop_reason; /* "completed", "early_stop", "requested"; NULL: the run was still training */
-    double written;          /* seconds since 1970; 0: not known */
-    const nt_checkpoint_metric_t *metrics; /* of the newest validation */
+    const char *preset;                  /* NULL: none */
+    const char *stop_reason;             /* "completed", "early_stop", "requested"; NULL: the run was still training */
+    double written;                      /* seconds since 1970; 0: not known */
+    const nt_checkpoint_metric *metrics; /* of the newest validation */
     size_t metric_count;
     const char *const *anchor_hashes; /* one a group, NULL for a group without an anchor; NULL: no group has one */
     size_t anchor_count;
-} nt_checkpoint_info_t;
+} nt_checkpoint_about;
 
 /* Reads what a file says of itself. NT_NOT_FOUND: there is none; NT_INVALID: it is no checkpoint, was cut, or has
  * another format version. Free with nt_checkpoint_info_free, which takes NULL. */
-nt_status nt_checkpoint_info(const char *path, nt_checkpoint_info_t **out);
-void nt_checkpoint_info_free(nt_checkpoint_info_t *info);
+nt_status nt_checkpoint_info(const char *path, nt_checkpoint_about **out);
+void nt_checkpoint_info_free(nt_checkpoint_about *info);
 
 /* A run, as the records that are left of it tell it. */
-typedef struct nt_checkpoint_run_t {
+typedef struct nt_checkpoint_run {
     const char *id; /* "legacy": records of before runs had ids */
     size_t checkpoints;
     const int64_t *epochs; /* of each of them, ascending */
@@ -55,22 +55,22 @@ typedef struct nt_checkpoint_run_t {
     double best;        /* by that metric */
     double written;     /* seconds since 1970, of the newest record; 0: not known */
     const char *parent; /* the checkpoint that the run was branched from; NULL: none */
-} nt_checkpoint_run_t;
-typedef struct nt_checkpoint_runs_t {
-    const nt_checkpoint_run_t *runs; /* the one written last is the first; legacy is the last */
+} nt_checkpoint_run;
+typedef struct nt_checkpoint_run_list {
+    const nt_checkpoint_run *runs; /* the one written last is the first; legacy is the last */
     size_t count;
-} nt_checkpoint_runs_t;
+} nt_checkpoint_run_list;
 
 /* The runs that a folder has checkpoints of; none in a folder without any, or that is not there. Free with
  * nt_checkpoint_runs_free, which takes NULL. */
-nt_status nt_checkpoint_runs(const char *folder, nt_checkpoint_runs_t **out);
-void nt_checkpoint_runs_free(nt_checkpoint_runs_t *runs);
+nt_status nt_checkpoint_runs(const char *folder, nt_checkpoint_run_list **out);
+void nt_checkpoint_runs_free(nt_checkpoint_run_list *runs);
 
 /* Finds the checkpoint that a text names in a folder: PATH, or RUN:CHECKPOINT, where RUN is latest (the run written
  * last), all (with best) or the id of a run, and CHECKPOINT is best or latest. The best is by `metric` ("val_loss"
  * where that is NULL) in one direction, among the records that were ranked by it. NT_NOT_FOUND with a message that
  * lists what the folder has; NT_INVALID, with the right spelling, for a text that says something else. */
 nt_status nt_checkpoint_find(const char *text, const char *folder, const char *metric, bool higher_is_better,
-                             nt_checkpoint_info_t **out);
+                             nt_checkpoint_about **out);
 
 #endif

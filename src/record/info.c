@@ -11,11 +11,11 @@
 
 /* The public part comes first, so that its address is that of the whole. */
 typedef struct whole_info {
-    nt_checkpoint_info_t seen;
+    nt_checkpoint_about seen;
     nt__arena texts;
 } whole_info;
 
-void nt_checkpoint_info_free(nt_checkpoint_info_t *info) {
+void nt_checkpoint_info_free(nt_checkpoint_about *info) {
     whole_info *all = (whole_info *)info;
     if (!all) return;
     nt__arena_free(&all->texts);
@@ -30,7 +30,7 @@ static bool copy_text(whole_info *all, const json_t *value, const char **out) {
 }
 
 static nt_status copy_texts(whole_info *all, const char *path, const json_t *facts) {
-    nt_checkpoint_info_t *seen = &all->seen;
+    nt_checkpoint_about *seen = &all->seen;
     const struct {
         const char *key, **out;
     } texts[] = {{"framework_version", &seen->framework_version},
@@ -45,7 +45,7 @@ static nt_status copy_texts(whole_info *all, const char *path, const json_t *fac
     return seen->path ? NT_OK : NT_OUT_OF_MEMORY;
 }
 
-static void copy_numbers(nt_checkpoint_info_t *seen, const json_t *facts) {
+static void copy_numbers(nt_checkpoint_about *seen, const json_t *facts) {
     const struct {
         const char *key;
         int64_t *out;
@@ -62,11 +62,11 @@ static void copy_numbers(nt_checkpoint_info_t *seen, const json_t *facts) {
 static nt_status copy_metrics(whole_info *all, const json_t *metrics) {
     const char *name;
     const json_t *value;
-    nt_checkpoint_metric_t *values = nt__arena_alloc(&all->texts, json_object_size(metrics), sizeof *values);
+    nt_checkpoint_metric *values = nt__arena_alloc(&all->texts, json_object_size(metrics), sizeof *values);
     if (!values) return NT_OUT_OF_MEMORY;
     all->seen.metrics = values;
     json_object_foreach((json_t *)metrics, name, value) {
-        nt_checkpoint_metric_t *copy = &values[all->seen.metric_count];
+        nt_checkpoint_metric *copy = &values[all->seen.metric_count];
         if (!nt__record_number_of(value, &copy->value)) continue;
         copy->name = nt__arena_strdup(&all->texts, name);
         if (!copy->name) return NT_OUT_OF_MEMORY;
@@ -93,7 +93,7 @@ static nt_status copy_facts(whole_info *all, const char *path, const json_t *fac
     return status == NT_OK ? copy_anchors(all, json_object_get(facts, "anchor_hashes")) : status;
 }
 
-static nt_status read_info(const char *path, nt_checkpoint_info_t **out) {
+static nt_status read_info(const char *path, nt_checkpoint_about **out) {
     json_t *facts;
     nt_status status = nt__record_read_facts(path, &facts);
     if (status != NT_OK) return status;
@@ -107,7 +107,7 @@ static nt_status read_info(const char *path, nt_checkpoint_info_t **out) {
     return status;
 }
 
-nt_status nt_checkpoint_info(const char *path, nt_checkpoint_info_t **out) {
+nt_status nt_checkpoint_info(const char *path, nt_checkpoint_about **out) {
     if (!nt__given(path, "nt_checkpoint_info", "path") || !nt__given(out, "nt_checkpoint_info", "out"))
         return NT_INVALID;
     *out = NULL;
@@ -115,7 +115,7 @@ nt_status nt_checkpoint_info(const char *path, nt_checkpoint_info_t **out) {
 }
 
 nt_status nt_checkpoint_find(const char *text, const char *folder, const char *metric, bool higher_is_better,
-                             nt_checkpoint_info_t **out) {
+                             nt_checkpoint_about **out) {
     if (!nt__given(text, "nt_checkpoint_find", "text") || !nt__given(folder, "nt_checkpoint_find", "folder") ||
         !nt__given(out, "nt_checkpoint_find", "out"))
         return NT_INVALID;
@@ -133,11 +133,11 @@ nt_status nt_checkpoint_find(const char *text, const char *folder, const char *m
 /* ---- the runs of a folder --------------------------------------------------------------------------------------- */
 
 typedef struct run_list {
-    nt_checkpoint_runs_t seen;
+    nt_checkpoint_run_list seen;
     nt__manifest manifest; /* whose arena has everything that is pointed at */
 } run_list;
 
-void nt_checkpoint_runs_free(nt_checkpoint_runs_t *runs) {
+void nt_checkpoint_runs_free(nt_checkpoint_run_list *runs) {
     run_list *all = (run_list *)runs;
     if (!all) return;
     nt__manifest_free(&all->manifest);
@@ -149,22 +149,22 @@ static nt_status list_runs(run_list *all, const char *folder) {
     nt_status status = nt__manifest_read(folder, &all->manifest);
     if (status == NT_OK) status = nt__manifest_runs(&all->manifest, &runs, &all->seen.count);
     if (status != NT_OK) return status;
-    nt_checkpoint_run_t *copies = nt__arena_alloc(&all->manifest.arena, all->seen.count, sizeof *copies);
+    nt_checkpoint_run *copies = nt__arena_alloc(&all->manifest.arena, all->seen.count, sizeof *copies);
     for (size_t i = 0; copies && i < all->seen.count; i++)
-        copies[i] = (nt_checkpoint_run_t){.id = runs[i].id,
-                                          .checkpoints = runs[i].entries,
-                                          .epochs = runs[i].epochs,
-                                          .scored = runs[i].scored,
-                                          .metric = runs[i].metric,
-                                          .higher_is_better = runs[i].higher_is_better,
-                                          .best = runs[i].best,
-                                          .written = runs[i].written,
-                                          .parent = runs[i].parent};
+        copies[i] = (nt_checkpoint_run){.id = runs[i].id,
+                                        .checkpoints = runs[i].entries,
+                                        .epochs = runs[i].epochs,
+                                        .scored = runs[i].scored,
+                                        .metric = runs[i].metric,
+                                        .higher_is_better = runs[i].higher_is_better,
+                                        .best = runs[i].best,
+                                        .written = runs[i].written,
+                                        .parent = runs[i].parent};
     all->seen.runs = copies;
     return copies ? NT_OK : NT_OUT_OF_MEMORY;
 }
 
-nt_status nt_checkpoint_runs(const char *folder, nt_checkpoint_runs_t **out) {
+nt_status nt_checkpoint_runs(const char *folder, nt_checkpoint_run_list **out) {
     if (!nt__given(folder, "nt_checkpoint_runs", "folder") || !nt__given(out, "nt_checkpoint_runs", "out"))
         return NT_INVALID;
     *out = NULL;

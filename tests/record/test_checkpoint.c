@@ -27,7 +27,7 @@ static const char *folder_of_two(const char *name) {
 static void a_record_says_what_it_is(void **state) { /* C9, B34 */
     (void)state;
     const char *folder = folder_of_two("info");
-    nt_checkpoint_info_t *info;
+    nt_checkpoint_about *info;
     assert_ok(nt_checkpoint_info(file_of_epoch(folder, "B", 2), &info));
     assert_string_equal(info->path, file_of_epoch(folder, "B", 2));
     assert_int_equal(info->format_version, 1);
@@ -51,7 +51,7 @@ static void what_is_unusual_is_told_too(void **state) {
     (void)state;
     nt__record record;
     nt__hash hash;
-    nt_checkpoint_info_t *info;
+    nt_checkpoint_about *info;
     assert_ok(make_record(1, 3, 5, .5, NULL, &record));
     assert_ok(nt__record_set(&record, "format_version", json_integer(1)));
     assert_ok(nt__record_set(&record, "preset", json_string("small")));
@@ -74,10 +74,10 @@ static void what_is_unusual_is_told_too(void **state) {
 static void a_folder_tells_its_runs(void **state) { /* B56 */
     (void)state;
     const char *folder = folder_of_two("runs");
-    nt_checkpoint_runs_t *runs;
+    nt_checkpoint_run_list *runs;
     assert_ok(nt_checkpoint_runs(folder, &runs));
     assert_int_equal(runs->count, 2);
-    const nt_checkpoint_run_t *run = &runs->runs[0];
+    const nt_checkpoint_run *run = &runs->runs[0];
     assert_string_equal(run->id, "B");
     assert_string_equal(run->parent, "runs/a.safetensors");
     assert_string_equal(run->metric, "val_loss");
@@ -94,7 +94,7 @@ static void a_folder_tells_its_runs(void **state) { /* B56 */
 static void a_text_finds_a_record(void **state) { /* C48 */
     (void)state;
     const char *folder = folder_of_two("found");
-    nt_checkpoint_info_t *info;
+    nt_checkpoint_about *info;
     assert_ok(nt_checkpoint_find("all:best", folder, NULL, false, &info));
     assert_true(strcmp(info->run, "A") == 0 && info->epoch == 2);
     nt_checkpoint_info_free(info);
@@ -108,7 +108,7 @@ static void a_text_finds_a_record(void **state) { /* C48 */
 
 static void arguments_that_are_missing_are_named(void **state) {
     (void)state;
-    nt_checkpoint_info_t *info;
+    nt_checkpoint_about *info;
     assert_fails(nt_checkpoint_info(NULL, &info), NT_INVALID, "nt_checkpoint_info: path is NULL");
     assert_fails(nt_checkpoint_info("a", NULL), NT_INVALID, "nt_checkpoint_info: out is NULL");
     assert_fails(nt_checkpoint_runs(NULL, NULL), NT_INVALID, "nt_checkpoint_runs: folder is NULL");
@@ -125,8 +125,8 @@ static void every_refused_allocation_is_told(void **state) {
     for (int call = 0; call < 2; call++) {
         nt_status status = NT_OUT_OF_MEMORY;
         for (size_t n = 1; status != NT_OK; n++) {
-            nt_checkpoint_info_t *info = NULL;
-            nt_checkpoint_runs_t *runs = NULL;
+            nt_checkpoint_about *info = NULL;
+            nt_checkpoint_run_list *runs = NULL;
             nt__memory_fail_at(n);
             status =
                 call ? nt_checkpoint_runs(folder, &runs) : nt_checkpoint_find("A:best", folder, NULL, false, &info);
@@ -155,7 +155,7 @@ static void records_of_the_first_version_load(void **state) { /* C7 */
     assert_int_equal(record.count, 2);
     assert_made(&record);
     nt__record_free(&record);
-    nt_checkpoint_info_t *info;
+    nt_checkpoint_about *info;
     assert_ok(nt_checkpoint_info(source.path, &info));
     assert_string_equal(info->stop_reason, "completed");
     assert_true(info->seed == 42 && info->metric_count == 1);
