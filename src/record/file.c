@@ -146,7 +146,7 @@ static nt_status check_record(nt__record *record, size_t length, nt__hash *hash)
     if (status == NT_OK) status = check_content(&record->file, length, hash);
     record->arrays = record->file.arrays;
     record->count = record->file.count;
-    return status;
+    return status == NT_OK ? nt__record_list_places(record) : status;
 }
 
 static nt_status read_record(const char *path, nt__record *out, nt__hash *hash) {

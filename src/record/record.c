@@ -1,7 +1,7 @@
 /* A record in memory: named arrays and facts.
  * Not here: its file (file.c).
  */
-#include "record/record.h"
+#include "record/record_internal.h"
 
 #include <math.h>
 #include <string.h>
@@ -22,33 +22,43 @@ void nt__record_free(nt__record *record) {
     if (record->held) nt__free(record->arrays);
     nt__safetensors_free(&record->file);
     nt__arena_free(&record->names);
+    nt__map_free(&record->places);
     *record = (nt__record){0};
 }
 
 /* ---- arrays ----------------------------------------------------------------------------------------------------- */
 
-const nt__named_array *nt__record_find(const nt__record *record, const char *name) {
-    for (size_t i = 0; i < record->count; i++)
-        if (strcmp(record->arrays[i].name, name) == 0) return &record->arrays[i];
-    return NULL;
+static nt__hash hash_of(const char *name) {
+    return nt__hash_bytes(name, strlen(name));
 }
 
-/* Takes the array over when it gives NT_OK. */
-static nt_status add(nt__record *record, const char *name, nt_array *array) {
+const nt__named_array *nt__record_find(const nt__record *record, const char *name) {
+    uint32_t number = nt__map_find(&record->places, hash_of(name));
+    return number ? &record->arrays[number - 1] : NULL;
+}
+
+nt_status nt__record_list_places(nt__record *record) {
+    for (size_t i = 0; i < record->count; i++)
+        if (!nt__map_put(&record->places, hash_of(record->arrays[i].name), (uint32_t)i + 1)) return NT_OUT_OF_MEMORY;
+    return NT_OK;
+}
+
+nt_status nt__record_add_part(nt__record *record, const char *name, nt__type type, const void *at, nt_array *whole) {
     if (nt__record_find(record, name)) return nt__fail(NT_INVALID, "the record has an array '%s' already", name);
     char *copy = nt__arena_strdup(&record->names, name);
     if (!copy || !NT__GROW(record->held, record->count, record->held_capacity) ||
-        !NT__GROW(record->arrays, record->count, record->capacity))
+        !NT__GROW(record->arrays, record->count, record->capacity) ||
+        !nt__map_put(&record->places, hash_of(name), (uint32_t)record->count + 1))
         return NT_OUT_OF_MEMORY;
-    record->held[record->count] = array;
-    record->arrays[record->count++] = (nt__named_array){copy, nt__array_type(array), array->data};
+    record->held[record->count] = nt_array_retain(whole);
+    record->arrays[record->count++] = (nt__named_array){copy, type, at};
     return NT_OK;
 }
 
 nt_status nt__record_add(nt__record *record, const char *name, nt_array *array) {
     if (!array) return nt_error_status();
-    nt_status status = add(record, name, array);
-    if (status != NT_OK) nt_array_free(array);
+    nt_status status = nt__record_add_part(record, name, nt__array_type(array), array->data, array);
+    nt_array_free(array);
     return status;
 }
 

@@ -27,8 +27,9 @@ typedef struct nt__record {
     size_t count, capacity;
 
     /* What keeps the arrays alive. */
-    nt_array **held; /* of a record that was made: one an array */
+    nt_array **held; /* of a record that was made: what each array lies in */
     size_t held_capacity;
+    nt__map places;       /* among the arrays, by the hash of the name */
     nt__safetensors file; /* of a record that was read */
     nt__arena names;
 } nt__record;
@@ -56,6 +57,9 @@ nt_status nt__record_new(nt__record *out);
 /* Adds an array under a name that the record does not have. The reference to the array passes to the record, also when
  * the call fails. The array must not change from here on: another thread may be writing it. */
 nt_status nt__record_add(nt__record *record, const char *name, nt_array *array);
+/* The same of a part of `whole`: its bytes from `at` on, as many as the type asks for. The caller's reference stays the
+ * caller's; the record takes one of its own. */
+nt_status nt__record_add_part(nt__record *record, const char *name, nt__type type, const void *at, nt_array *whole);
 /* Sets a fact. The reference to the value passes to the record; NULL is taken for a lack of memory. */
 nt_status nt__record_set(nt__record *record, const char *key, json_t *value);
 /* NULL when the record has no array of that name. */
@@ -219,7 +223,8 @@ nt_status nt__record_writer_wants(nt__record_writer *writer, const json_t *facts
 nt_status nt__record_writer_ready(nt__record_writer *writer);
 /* An array for the record that is put next, whose elements are not set: in memory of a record that was written where
  * that has an array of this type, which is faster than new memory; the writer keeps the memory of one record for
- * that. The caller's reference. */
+ * that. The caller's reference. A writer of NULL has no memory
+ * to give. */
 nt_array *nt__record_writer_array(nt__record_writer *writer, nt_dtype dtype, nt_shape shape);
 /* Hands a record over, also when the call fails: *record becomes zeros. Returns at once where nt__record_writer_ready
  * was called, else waits as that does; no record is dropped. `name`: of its file (C19), NULL for the usual one. Records

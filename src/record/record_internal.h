@@ -4,6 +4,9 @@
 
 #include "record/record.h"
 
+/* record.c: lets nt__record_find find the arrays of a record that was read. */
+nt_status nt__record_list_places(nt__record *record);
+
 /* file.c: the facts of a record, and the hash that its header states of its content. */
 nt_status nt__record_read_header(const char *path, json_t **facts, nt__hash *hash);
 /* The same as nt__record_read; *hash becomes the content's. */

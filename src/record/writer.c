@@ -85,11 +85,17 @@ static void free_spares(nt__record_writer *writer) {
     writer->spare_count = 0;
 }
 
-/* What the record lay in is kept, and what was kept before is freed; the lock is held. */
+/* What the record lay in is kept, and what was kept before is freed; the lock is held. Arrays that lie in one come one
+ * after the other. */
 static void keep_spares(nt__record_writer *writer, nt__record *record) {
     free_spares(writer);
     writer->spares = record->held;
     writer->spare_count = record->held ? record->count : 0;
+    for (size_t i = 1; i < writer->spare_count; i++) {
+        if (writer->spares[i] != writer->spares[i - 1]) continue;
+        nt_array_free(writer->spares[i - 1]);
+        writer->spares[i - 1] = NULL;
+    }
     nt__free(record->held ? record->arrays : NULL);
     record->held = NULL;
     record->arrays = NULL;
@@ -211,7 +217,7 @@ static nt_array *take_spare(nt__record_writer *writer, nt__type type) {
 }
 
 nt_array *nt__record_writer_array(nt__record_writer *writer, nt_dtype dtype, nt_shape shape) {
-    nt_array *spare = take_spare(writer, (nt__type){dtype, shape});
+    nt_array *spare = writer ? take_spare(writer, (nt__type){dtype, shape}) : NULL;
     return spare ? spare : nt__array_new_unset(dtype, shape);
 }
 

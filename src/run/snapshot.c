@@ -31,7 +31,7 @@ typedef struct snapshot {
 } snapshot;
 
 static nt_status read_buffer(nt_run *run, nt__buffer *buffer, nt_array **out) {
-    *out = nt_array_new(buffer->type.dtype, buffer->type.shape);
+    *out = nt__record_writer_array(run->recording.writer, buffer->type.dtype, buffer->type.shape);
     nt_status status = *out ? nt__buffer_read(run->engine, buffer, (*out)->data) : NT_OUT_OF_MEMORY;
     if (status == NT_OK) return NT_OK;
     nt_array_free(*out);
@@ -46,13 +46,13 @@ static nt_status add_buffer(snapshot *s, const char *name, nt__buffer *buffer) {
     return status == NT_OK ? nt__record_add(s->record, name, copy) : status;
 }
 
-static nt_status check_finite(const nt_run *run, const nt__row *row, const nt_array *array) {
-    const nt__named_array named = {row->path, row->type, array->data};
+static nt_status check_finite(const nt_run *run, const nt__row *row, const void *at) {
+    const nt__named_array named = {row->path, row->type, at};
     return run->settings.check_divergence ? nt__check_finite("the checkpoint", &named, false) : NT_OK;
 }
 
-/* The parameters of a group, one array each. */
-static nt_status add_rows(snapshot *s, const char *prefix, int group, const nt_array *flat) {
+/* The parameters of a group, one array each, where they lie in the copy of its buffer. */
+static nt_status add_rows(snapshot *s, const char *prefix, int group, nt_array *flat) {
     const nt__layout *layout = &s->run->layout;
     size_t size = nt_dtype_size(flat->dtype);
     nt_status status = NT_OK;
@@ -62,12 +62,8 @@ static nt_status add_rows(snapshot *s, const char *prefix, int group, const nt_a
         const char *name = nt__arena_sprintf(&s->names, "%s%s", prefix, row->path);
         if (!name) return NT_OUT_OF_MEMORY;
         const char *at = (const char *)flat->data + (size_t)row->offset * size;
-        nt_array *copy = nt_array_from(row->type.dtype, row->type.shape, at);
-        status = copy ? check_finite(s->run, row, copy) : NT_OK;
-        if (status != NT_OK)
-            nt_array_free(copy);
-        else
-            status = nt__record_add(s->record, name, copy);
+        status = check_finite(s->run, row, at);
+        if (status == NT_OK) status = nt__record_add_part(s->record, name, row->type, at, flat);
     }
     return status;
 }

@@ -104,6 +104,31 @@ static void an_array_has_a_name_of_its_own(void **state) {
     nt__record_free(&record);
 }
 
+/* Parts of one array, which is freed with the record. */
+static void arrays_may_lie_in_one(void **state) {
+    (void)state;
+    nt__record record;
+    nt__hash hash;
+    const float elements[] = {1, 2, 3, 4, 5};
+    nt_array *whole = nt_array_from(NT_F32, nt_dims(5), elements);
+    const float *at = whole->data;
+    assert_ok(nt__record_new(&record));
+    assert_ok(nt__record_add_part(&record, "head", (nt__type){NT_F32, nt_dims(2)}, at, whole));
+    assert_ok(nt__record_add_part(&record, "tail", (nt__type){NT_F32, nt_dims(3, 1)}, at + 2, whole));
+    assert_fails(nt__record_add_part(&record, "tail", (nt__type){NT_F32, nt_dims(1)}, at, whole), NT_INVALID,
+                 "has an array 'tail' already");
+    nt_array_free(whole);
+    assert_ok(nt__record_set(&record, "format_version", json_integer(NT__RECORD_FORMAT)));
+    assert_ok(nt__record_write(scratch("parts.safetensors"), &record, &hash));
+    nt__record_free(&record);
+    assert_ok(nt__record_read(scratch("parts.safetensors"), &record));
+    assert_int_equal(record.count, 2);
+    assert_memory_equal(nt__record_find(&record, "head")->data, elements, 2 * sizeof(float));
+    assert_memory_equal(nt__record_find(&record, "tail")->data, elements + 2, 3 * sizeof(float));
+    assert_null(nt__record_find(&record, "middle"));
+    nt__record_free(&record);
+}
+
 /* ---- what is not a record --------------------------------------------------------------------------------------- */
 
 static void another_format_version_is_refused_with_both(void **state) { /* C7 */
@@ -217,6 +242,7 @@ int main(void) {
         cmocka_unit_test(the_file_is_a_safetensors_file),
         cmocka_unit_test(numbers_are_exact_also_where_they_are_not_finite),
         cmocka_unit_test(an_array_has_a_name_of_its_own),
+        cmocka_unit_test(arrays_may_lie_in_one),
         cmocka_unit_test(another_format_version_is_refused_with_both),
         cmocka_unit_test(other_files_are_no_records),
         cmocka_unit_test(a_record_cut_at_any_length_is_refused),
