@@ -17,9 +17,10 @@
 static inline nt_array *read_text(const char *path) {
     char *bytes = NULL;
     size_t capacity = 0;
+    int (*close)(FILE *) = *path ? fclose : pclose;
     FILE *file = *path ? fopen(path, "r") : popen(KING_JAMES, "r");
     ssize_t length = file ? getdelim(&bytes, &capacity, '\0', file) : -1;
-    if (file) *path ? fclose(file) : pclose(file);
+    if (file) close(file);
     nt_array *text = NULL;
     if (length > 0)
         text = nt_array_from(NT_U8, nt_dims(length), bytes);

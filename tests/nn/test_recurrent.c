@@ -248,7 +248,7 @@ static nt_tensor cut_apart(const waving *w, nt_tensor *last) {
         states[i] = nt_full(NT_F32, nt_dims(1, UNITS), 0);
         if (lengths[i] == 0) continue;
         nt_tensor x = nt_slice(w->x, nt_dims(i, 0, 0), nt_dims(i + 1, lengths[i], FEATURES));
-        nt_recurrent_state state;
+        nt_recurrent_state state = {0};
         NT_REUSE(w->model) y[i] = call(w, x, (nt_tensor){0}, &state);
         y[i] = nt_pad(y[i], nt_dims(0, 0, 0), nt_dims(0, TIME - lengths[i], 0), 0);
         states[i] = state.hidden;
