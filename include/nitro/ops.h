@@ -529,9 +529,14 @@ typedef struct nt_pool_options {
 #define nt_max_pool(x, window, ...) nt_max_pool_at(x, window, (nt_pool_options){__VA_ARGS__}, NT_SITE)
 /* Mean of each window, without its padding. Gradient: c / number to each element. */
 #define nt_avg_pool(x, window, ...) nt_avg_pool_at(x, window, (nt_pool_options){__VA_ARGS__}, NT_SITE)
+/* The same with one window over all positions: [n, h, w, c] to [n, c]. */
+#define nt_global_max_pool(x) nt_global_max_pool_at(x, NT_SITE)
+#define nt_global_avg_pool(x) nt_global_avg_pool_at(x, NT_SITE)
 
 nt_tensor nt_max_pool_at(nt_tensor x, nt_shape window, nt_pool_options options, nt_site site);
 nt_tensor nt_avg_pool_at(nt_tensor x, nt_shape window, nt_pool_options options, nt_site site);
+nt_tensor nt_global_max_pool_at(nt_tensor x, nt_site site);
+nt_tensor nt_global_avg_pool_at(nt_tensor x, nt_site site);
 
 /* The axes of a reduction: a leading marker lets the list be empty. Always inline, for gcc warns where it makes a copy
  * of the function that does not read an empty list. */

@@ -267,3 +267,21 @@ nt_tensor nt_avg_pool_at(nt_tensor x, nt_shape window, nt_pool_options options, 
                             : nt__filled("avg_pool", (nt__type){nt_dtype_of(x), {0}}, number, site);
     return nt_convert_at(nt_div_at(window_sum(x, &w, site), divisor, site), dtype, site);
 }
+
+typedef nt_tensor (*pool)(nt_tensor x, nt_shape window, nt_pool_options options, nt_site site);
+
+/* [n, positions..., c] to [n, c]. A tensor of another rank is what the pooling refuses. */
+static nt_tensor pool_all(pool over, nt_tensor x, nt_site site) {
+    nt_shape shape = nt_shape_of(x), all = {.rank = shape.rank > 2 ? shape.rank - 2 : 0};
+    for (int i = 0; i < all.rank; i++) all.dims[i] = shape.dims[i + 1];
+    nt_tensor y = over(x, all, (nt_pool_options){0}, site);
+    return nt__tensor_failed(y) ? y : nt_reshape_at(y, nt_dims(shape.dims[0], shape.dims[shape.rank - 1]), site);
+}
+
+nt_tensor nt_global_max_pool_at(nt_tensor x, nt_site site) {
+    return pool_all(nt_max_pool_at, x, site);
+}
+
+nt_tensor nt_global_avg_pool_at(nt_tensor x, nt_site site) {
+    return pool_all(nt_avg_pool_at, x, site);
+}

@@ -194,6 +194,7 @@ MISTAKE(conv_does_not_fit, nt_conv1d(F32(1, 4, 1), F32(3, 1, 1), .dilation = {2}
 MISTAKE(conv_no_axes, nt_conv_at(F32(1, 4, 1), F32(3, 1, 1), 0, (nt_conv_options){0}, NT_SITE))
 MISTAKE(transposed_cut, nt_conv1d_transposed(F32(1, 1, 1), F32(3, 1, 1), .pad = {{2, 1}}))
 MISTAKE(transposed_output_padding, nt_conv1d_transposed(F32(1, 2, 1), F32(3, 1, 1), .output_padding = {1}))
+MISTAKE(global_pool_rank, nt_global_avg_pool(F32(4, 3)))
 MISTAKE(pool_integer, nt_max_pool(I32(1, 4, 1), nt_dims(2)))
 MISTAKE(pool_rank, nt_max_pool(F32(1, 4, 1), nt_dims(2, 2)))
 MISTAKE(pool_window, nt_avg_pool(F32(1, 4, 1), nt_dims(-2)))
@@ -437,6 +438,7 @@ static const struct {
                         "with dilation 1 and padding [0,1]"),
     ROW(transposed_output_padding,
         "conv_transposed: output padding 1 of spatial axis 0 must be at least 0 and less than the stride 1"),
+    ROW(global_pool_rank, "avg_pool: f32[4,3] with a window of []: a window has 1 to 3 axes, and the tensor two more"),
     ROW(pool_integer, "max_pool: needs a floating tensor, got i32[1,4,1]; nt_convert makes one"),
     ROW(pool_rank, "max_pool: f32[1,4,1] with a window of [2,2]: a window has 1 to 3 axes, and the tensor two more"),
     ROW(pool_window, "avg_pool: window -2 of spatial axis 0: it must be from 1 to 2147483647"),

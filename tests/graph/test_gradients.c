@@ -249,6 +249,8 @@ BUILD(max_pool, nt_max_pool(X, nt_dims(2, 2)))
 BUILD(max_pool_overlapping, nt_max_pool(X, nt_dims(3), .stride = {1}, .same = true))
 BUILD(max_pool_squares, nt_square(nt_max_pool(X, nt_dims(3), .stride = {1}, .same = true)))
 BUILD(max_pool_channels_first, nt_square(nt_max_pool(X, nt_dims(2, 3), .channels_first = true)))
+BUILD(global_max_pool, nt_global_max_pool(X))
+BUILD(global_avg_pool, nt_square(nt_global_avg_pool(X)))
 BUILD(avg_pool, nt_avg_pool(X, nt_dims(2, 2), .stride = {1}, .pad = {{1, 0}, {0, 1}}))
 BUILD(avg_pool_same, nt_square(nt_avg_pool(X, nt_dims(3), .stride = {1}, .same = true)))
 
@@ -421,6 +423,8 @@ static const row rows[] = {
     ROW(max_pool_overlapping, {TIES, {3, {1, 6, 2}}}),
     TWICE(max_pool_squares, {SMOOTH, {3, {1, 6, 2}}}),
     ROW(max_pool_channels_first, {SMOOTH, {4, {1, 2, 5, 7}}}),
+    ROW(global_max_pool, {TIES, {4, {2, 3, 4, 2}}}),
+    ROW(global_avg_pool, {SMOOTH, {5, {2, 2, 3, 2, 2}}}),
     ROW(avg_pool, {ZEROS, {4, {1, 3, 4, 1}}}),
     ROW(avg_pool_same, {SMOOTH, {3, {1, 4, 2}}}),
     ROW(of_nothing, {SMOOTH, {2, {0, 2}}}, {SMOOTH, {2, {2, 2}}}),

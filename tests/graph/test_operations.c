@@ -182,6 +182,8 @@ typedef struct operands {
     ROW(norm_max, FLOATING, nt_norm_max(A, 1))                                        \
     ROW(conv, FLOATING, nt_conv2d(PICTURE, KERNEL))                                   \
     ROW(conv_transposed, FLOATING, nt_conv2d_transposed(PICTURE, KERNEL))             \
+    ROW(global_max_pool, FLOATING, nt_global_max_pool(PICTURE))                       \
+    ROW(global_avg_pool, FLOATING, nt_global_avg_pool(PICTURE))                       \
     ROW(max_pool, FLOATING, nt_max_pool(PICTURE, nt_dims(2, 2), .stride = {1}))       \
     ROW(avg_pool, FLOATING, nt_avg_pool(PICTURE, nt_dims(2, 2), .stride = {1}, .same = true))
 

@@ -121,6 +121,7 @@ static void expect_movement(nt_dtype dtype, nt_tensor a, nt_tensor b) {
         bool truth = to == NT_BOOL;
         EXPECT(nt_convert(a, to), truth ? 1 : 6, truth ? 1 : 7, 1);
     }
+    if (nt_dtype_is_float(dtype)) EXPECT(nt_global_max_pool(nt_reshape(a, 1, 3, 1)), 7);
     if (!nt_dtype_is_float(dtype)) EXPECT(nt_one_hot(nt_sub(b, 1), 2, dtype), 0, 0, 0, 1, 1, 0);
 }
 
