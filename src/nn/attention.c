@@ -193,8 +193,9 @@ static nt_tensor write_cache(const nt_multi_head_options *options, nt_tensor key
     nt_tensor position = nt_convert_at(options->position, NT_I32, site);
     nt_tensor place = nt_reshape_at(nt_mod_at(position, number((double)length), site), nt_dims(1), site);
     nt_tensor start = nt_pad_at(place, nt_dims(2), nt_dims(1), number(0), site);
-    cache->keys = nt_dynamic_update_at(cache->keys, keys, start, site);
-    cache->values = nt_dynamic_update_at(cache->values, values, start, site);
+    nt_dtype dtype = nt_dtype_of(cache->keys);
+    cache->keys = nt_dynamic_update_at(cache->keys, nt_convert_at(keys, dtype, site), start, site);
+    cache->values = nt_dynamic_update_at(cache->values, nt_convert_at(values, dtype, site), start, site);
     nt_tensor last = nt_add_at(nt_iota_at(NT_I32, shape, 0, site), position, site);
     return nt_less_equal_at(nt_iota_at(NT_I32, shape, 1, site), last, site);
 }
@@ -217,8 +218,8 @@ static nt_tensor attend(nt_model *m, nt_tensor x, int64_t heads, const nt_multi_
     if (options->cache) {
         attention.causal = false;
         attention.mask = both(options->mask, write_cache(options, keys, values, site), site);
-        keys = options->cache->keys;
-        values = options->cache->values;
+        keys = nt_convert_at(options->cache->keys, nt_dtype_of(queries), site);
+        values = nt_convert_at(options->cache->values, nt_dtype_of(queries), site);
     }
     nt_tensor y = nt_attention_at(heads_first(queries, site), keys, values, attention, site);
     y = nt_reshape_at(heads_first(y, site), nt_dims(shape.dims[0], shape.dims[1], heads * size), site);
@@ -244,15 +245,16 @@ static bool complete(const char *name, nt_tensor x, int64_t heads, nt_multi_head
     return false;
 }
 
-/* Keys or values of a cache. */
-static bool cache_fits(nt_tensor cache, nt_tensor x, const nt_multi_head_options *options) {
+/* Keys or values of a cache: of the type of x, or one that layers take as that. */
+static bool cache_fits(const nt_model *m, nt_tensor cache, nt_tensor x, const nt_multi_head_options *options) {
     nt_shape shape = nt_shape_of(cache), positions = nt_shape_of(x);
-    return nt_dtype_of(cache) == nt_dtype_of(x) && shape.rank == 4 && shape.dims[0] == positions.dims[0] &&
-           shape.dims[1] == options->groups && shape.dims[2] >= positions.dims[1] &&
-           shape.dims[3] == options->head_size;
+    bool types = nt__compute_dtype_of(m, cache) == nt__compute_dtype_of(m, x);
+    return types && shape.rank == 4 && shape.dims[0] == positions.dims[0] && shape.dims[1] == options->groups &&
+           shape.dims[2] >= positions.dims[1] && shape.dims[3] == options->head_size;
 }
 
-static bool check_cache(const char *name, nt_tensor x, const nt_multi_head_options *options, nt_site site) {
+static bool check_cache(const nt_model *m, const char *name, nt_tensor x, const nt_multi_head_options *options,
+                        nt_site site) {
     const char *what = "multi_head_attention";
     const nt_attention_cache *cache = options->cache;
     char text[3][NT__TYPE_TEXT];
@@ -263,7 +265,8 @@ static bool check_cache(const char *name, nt_tensor x, const nt_multi_head_optio
     }
     if (nt__tensor_failed(cache->keys) || nt__tensor_failed(cache->values)) return false;
     if (!check_integers(what, ".position", options->position, (nt_shape){0}, site)) return false;
-    if (cache_fits(cache->keys, x, options) && cache_fits(cache->values, x, options) &&
+    if (cache_fits(m, cache->keys, x, options) && cache_fits(m, cache->values, x, options) &&
+        nt_dtype_of(cache->keys) == nt_dtype_of(cache->values) &&
         nt_shape_equal(nt_shape_of(cache->keys), nt_shape_of(cache->values)))
         return true;
     nt__trace_fail(site, what,
@@ -281,7 +284,7 @@ nt_tensor nt_multi_head_attention_at(nt_model *m, const char *name, nt_tensor x,
     const char *what = "multi_head_attention";
     if (!nt__trace_given(m, site, what, "m") || !nt__trace_given(name, site, what, "name")) return nt__failed();
     if (nt__tensor_failed(x) || !complete(name, x, heads, &options, site)) return nt__failed();
-    if (!check_cache(name, x, &options, site)) return nt__failed();
+    if (!check_cache(m, name, x, &options, site)) return nt__failed();
     if (!nt_scope_enter(m, site, "%s", name)) return nt__failed();
     nt_tensor y = attend(m, x, heads, &options, site);
     nt_scope_leave(m);

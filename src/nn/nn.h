@@ -43,6 +43,8 @@ void nt__model_end(nt_model *model);
 void nt__model_compute(nt_model *model, nt_dtype dtype);
 /* What forward returned as the loss gets it: in f32 where a part of it was computed in 16 bits. */
 nt_tensor nt__model_outputs(const nt_model *model, nt_tensor outputs);
+/* The type that a layer takes x in. */
+nt_dtype nt__compute_dtype_of(const nt_model *m, nt_tensor x);
 /* The type that a layer declares the parameters for x in. */
 nt_dtype nt__parameter_dtype(const nt_model *m, nt_tensor x);
 /* nt_parameter without the conversion to what layers compute in. */

@@ -54,10 +54,15 @@ static bool applies(const nt_model *m, nt_dtype dtype) {
     return m->policy.is_set && (dtype == NT_F32 || is_short(dtype));
 }
 
+nt_dtype nt__compute_dtype_of(const nt_model *m, nt_tensor x) {
+    nt_dtype dtype = nt_dtype_of(x);
+    return applies(m, dtype) ? m->policy.dtype : dtype;
+}
+
 nt_tensor nt_to_compute_at(const nt_model *m, nt_tensor x, nt_site site) {
     if (!nt__trace_given(m, site, "to_compute", "m")) return nt__failed();
     if (nt__tensor_failed(x)) return x;
-    return applies(m, nt_dtype_of(x)) ? nt_convert_at(x, m->policy.dtype, site) : x;
+    return nt_convert_at(x, nt__compute_dtype_of(m, x), site);
 }
 
 nt_dtype nt__parameter_dtype(const nt_model *m, nt_tensor x) {
