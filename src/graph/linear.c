@@ -47,8 +47,44 @@ static nt_shape range(int first, int count) {
     return list;
 }
 
+/* Where the axes of a product stand in an operand, whose batch axes come first in the product. */
+static nt_shape places(nt_shape batch, nt_shape second, nt_shape third) {
+    nt_shape places = {0};
+    const nt_shape *parts[] = {&batch, &second, &third};
+    for (int part = 0; part < 3; part++)
+        for (int i = 0; i < parts[part]->rank; i++) places.dims[places.rank++] = parts[part]->dims[i];
+    return places;
+}
+
+/* The contracted axes of one operand in the order in which they stand in the other. */
+static nt_shape in_order_of(nt_shape contract, nt_shape other_contract) {
+    nt_shape sorted = {.rank = contract.rank};
+    for (int i = 0; i < contract.rank; i++) {
+        int rank = 0;
+        for (int j = 0; j < contract.rank; j++) rank += other_contract.dims[j] < other_contract.dims[i];
+        sorted.dims[rank] = contract.dims[i];
+    }
+    return sorted;
+}
+
+static bool is_ascending(nt_shape axes) {
+    for (int i = 0; i < axes.rank; i++)
+        if (axes.dims[i] != i) return false;
+    return true;
+}
+
+static nt_tensor put_in_places(nt_tensor product, nt_shape places, nt_site site) {
+    nt_shape order = {.rank = places.rank};
+    for (int i = 0; i < places.rank; i++) order.dims[places.dims[i]] = i;
+    return nt_transpose_at(product, order, site);
+}
+
 /* Cotangent of one operand: contract c with the other operand over the other's free axes, then put the axes in order.
- * `own` and `other` say which operand is which. */
+ * `own` and `other` say which operand is which. Which factor comes first decides the order of the product's axes: of
+ * matrices, the one that needs no transpose. The engine would fuse what comes before into the transpose, and read it in
+ * strides. With batch axes a transpose behind the product is what takes less: the engine packs a first factor element
+ * by element where it is contracted over another axis than its last, and the cotangent is the smaller one in attention.
+ */
 static nt_tensor dot_cotangent(const nt__backward *b, int own) {
     const nt_shape *lists = b->node->attributes.lists;
     int other = 1 - own;
@@ -57,22 +93,17 @@ static nt_tensor dot_cotangent(const nt__backward *b, int own) {
     nt_shape own_contract = lists[CONTRACT_A + own], other_contract = lists[CONTRACT_A + other];
     nt_shape own_free = free_axes(own_shape, own_batch, own_contract);
     nt_shape other_free = free_axes(other_shape, other_batch, other_contract);
+    nt_shape contracted = in_order_of(own_contract, other_contract);
     int batch = own_batch.rank;
     /* In c the free axes of a come before those of b. */
-    int other_at = batch + (own == 0 ? own_free.rank : 0);
+    nt_shape c_batch = range(0, batch), c_contract = range(batch + (own == 0 ? own_free.rank : 0), other_free.rank);
+    nt_shape swapped = places(own_batch, contracted, own_free);
+    if (batch == 0 && is_ascending(swapped))
+        return nt__dot(b->operands[other], b->cotangent, (nt_shape[4]){other_batch, c_batch, other_free, c_contract},
+                       b->site);
     nt_tensor product =
-        nt__dot(b->cotangent, b->operands[other],
-                (nt_shape[4]){range(0, batch), other_batch, range(other_at, other_free.rank), other_free}, b->site);
-    /* Axes of the product: batch, own free axes, then what the other contracted, in the other's order. */
-    nt_shape order = {.rank = own_shape.rank};
-    for (int i = 0; i < batch; i++) order.dims[own_batch.dims[i]] = i;
-    for (int i = 0; i < own_free.rank; i++) order.dims[own_free.dims[i]] = batch + i;
-    for (int i = 0; i < own_contract.rank; i++) {
-        int rank = 0;
-        for (int j = 0; j < other_contract.rank; j++) rank += other_contract.dims[j] < other_contract.dims[i];
-        order.dims[own_contract.dims[i]] = batch + own_free.rank + rank;
-    }
-    return nt_transpose_at(product, order, b->site);
+        nt__dot(b->cotangent, b->operands[other], (nt_shape[4]){c_batch, other_batch, c_contract, other_free}, b->site);
+    return put_in_places(product, places(own_batch, own_free, contracted), b->site);
 }
 
 void nt__gradient_dot(const nt__backward *b, nt_tensor *out) {
@@ -121,8 +152,13 @@ static nt_tensor product(nt_tensor a, nt_tensor b, nt_shape batch, nt_site site)
     if (nt_rank(b) > 2)
         return nt__dot(with_batch(a, batch, site), with_batch(b, batch, site),
                        (nt_shape[4]){range(0, rank), range(0, rank), range(rank + 1, 1), range(rank, 1)}, site);
-    /* A matrix on the right serves all batches in one product. */
-    return nt__dot(a, b, (nt_shape[4]){{0}, {0}, range(nt_rank(a) - 1, 1), range(0, 1)}, site);
+    /* A matrix on the right serves all batches in one product of two matrices. Where the leading axes stay apart, the
+     * engine does not see that the gradient of the matrix is one too. */
+    nt_shape shape = nt_shape_of(a), rows = nt_dims(1, shape.dims[shape.rank - 1]);
+    for (int i = 0; i < shape.rank - 1; i++) rows.dims[0] *= shape.dims[i];
+    nt_tensor y = nt__dot(nt_reshape_at(a, rows, site), b, (nt_shape[4]){{0}, {0}, range(1, 1), range(0, 1)}, site);
+    shape.dims[shape.rank - 1] = nt_shape_of(b).dims[1];
+    return nt_reshape_at(y, shape, site);
 }
 
 /* A vector on the left is a matrix of one row, one on the right a matrix of one column. */

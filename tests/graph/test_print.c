@@ -110,6 +110,20 @@ static void attributes_are_lists(void **state) {
     nt__printed_free(&printed);
 }
 
+/* The engine reads what comes before a transpose in strides: docs/performance.md. */
+static void the_gradient_of_a_matrix_needs_no_transpose(void **state) {
+    (void)state;
+    nt__graph *graph = begin();
+    nt_tensor x = input(0, "x", NT_F32, nt_dims(2, 5, 3)), w = input(1, "w", NT_F32, nt_dims(3, 4)), gradients[2];
+    nt__gradient(nt_sum(nt_square(nt_matmul(x, w))), (nt_tensor[]){x, w}, 2, gradients, NULL);
+    nt__result results[] = {{"x", gradients[0], {0}}, {"w", gradients[1], {0}}};
+    nt__printed printed = print(results, 2);
+    nt__trace_end(graph);
+    assert_lacks(&printed, "stablehlo.transpose");
+    assert_has(&printed, "(tensor<10x3xf32>, tensor<10x4xf32>) -> tensor<3x4xf32>");
+    nt__printed_free(&printed);
+}
+
 /* ---- constants -------------------------------------------------------------------------------------------------- */
 
 static void assert_constant(nt_dtype dtype, nt_shape shape, const void *data, const char *text) {
@@ -353,6 +367,7 @@ static void a_line_may_have_no_place(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_program_is_its_operations_in_order),
+        cmocka_unit_test(the_gradient_of_a_matrix_needs_no_transpose),
         cmocka_unit_test(attributes_are_lists),
         cmocka_unit_test(constants_are_exact),
         cmocka_unit_test(a_filled_tensor_prints_one_element),
