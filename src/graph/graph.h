@@ -32,6 +32,8 @@ void *nt__trace_alloc(nt_site site, const char *what, size_t count, size_t size)
 /* What an operation returns once an error was kept. */
 nt_tensor nt__failed(void);
 bool nt__tensor_failed(nt_tensor x);
+/* x behind an optimization barrier: the engine computes it once, and not anew in each operation that reads it. */
+nt_tensor nt__computed_once(nt_tensor x, nt_site site);
 /* Whether it is the result of an operation of the current trace. */
 bool nt__tensor_made(nt_tensor x);
 

@@ -57,6 +57,12 @@ nt_values nt_checkpoint_at(nt_function body, void *context, nt_values x, nt_site
     return right ? results_of(control) : nt__failed_values();
 }
 
+nt_tensor nt__computed_once(nt_tensor x, nt_site site) {
+    nt__control *barrier = nt__trace_right() ? nt__control_begin(NT__OP_barrier, site) : NULL;
+    bool right = barrier && nt__control_operand(barrier, x) && nt__control_end(barrier);
+    return right ? nt__control_result(barrier, 0) : nt__failed();
+}
+
 /* The operands and the cotangents behind a barrier, so that the engine can neither use the values of the forward pass
  * again nor compute them before the cotangents are there. */
 static nt__control *hold_back(const nt__backward *b, size_t results) {

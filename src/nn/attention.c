@@ -55,6 +55,19 @@ static nt_tensor seen_keys(const nt_attention_options *options, nt_shape queries
     return seen;
 }
 
+/* Whether no query can be left without a key, whatever the values of the masks are. */
+static bool all_see_some(const nt_attention_options *options) {
+    return options->causal && options->query_offset >= 0 && !options->mask.trace && !options->lengths.trace;
+}
+
+static nt_tensor weigh(nt_tensor scores, const nt_attention_options *options, nt_shape queries, nt_shape keys,
+                       nt_site site) {
+    nt_tensor seen = seen_keys(options, queries, keys, site);
+    if (seen.trace && !all_see_some(options)) return masked_softmax(scores, seen, site);
+    if (seen.trace) scores = nt_where_at(seen, scores, number(-INFINITY), site);
+    return nt_softmax_at(scores, nt_dims(-1), site);
+}
+
 /* Keys or values of each head: group h / (heads / groups). */
 static nt_tensor for_heads(nt_tensor x, int64_t heads, nt_site site) {
     nt_shape shape = nt_shape_of(x);
@@ -109,11 +122,10 @@ nt_tensor nt_attention_at(nt_tensor queries, nt_tensor keys, nt_tensor values, n
     nt_shape shape = nt_shape_of(queries);
     nt_dtype dtype = nt_dtype_of(queries), wide = dtype == NT_F64 ? NT_F64 : NT_F32;
     double divisor = options.scale != 0 ? 1 / options.scale : sqrt((double)shape.dims[3]);
-    nt_tensor seen = seen_keys(&options, shape, nt_shape_of(keys), site);
     nt_tensor turned = nt_transpose_at(for_heads(keys, shape.dims[1], site), nt_dims(0, 1, 3, 2), site);
     nt_tensor scores = nt_convert_at(nt_matmul_at(queries, turned, site), wide, site);
     scores = nt_div_at(scores, number(divisor), site);
-    nt_tensor weights = seen.trace ? masked_softmax(scores, seen, site) : nt_softmax_at(scores, nt_dims(-1), site);
+    nt_tensor weights = weigh(scores, &options, shape, nt_shape_of(keys), site);
     return nt_matmul_at(nt_convert_at(weights, dtype, site), for_heads(values, shape.dims[1], site), site);
 }
 
@@ -154,7 +166,9 @@ nt_tensor nt_rotary_at(nt_tensor x, nt_rotary_options options, nt_site site) {
     limit.dims[axis] = 2;
     nt_tensor second = nt_reshape_at(nt_slice_at(split, start, limit, site), half, site);
     nt_tensor angle = angles(wide, shape.dims[1], pairs, &options, site);
-    nt_tensor cosine = nt_cos_at(angle, site), sine = nt_sin_at(angle, site);
+    /* The engine would compute both anew for each sample and head. */
+    nt_tensor cosine = nt__computed_once(nt_cos_at(angle, site), site);
+    nt_tensor sine = nt__computed_once(nt_sin_at(angle, site), site);
     nt_tensor turned[2] = {
         nt_sub_at(nt_mul_at(first, cosine, site), nt_mul_at(second, sine, site), site),
         nt_add_at(nt_mul_at(first, sine, site), nt_mul_at(second, cosine, site), site),
