@@ -61,6 +61,25 @@ class Marks:
             print("step %.7f" % seconds)
 
 
+def serve(marks, open_batches, step):
+    """Takes steps when it is told to, as model_steps.c does; `step` gives a loss that is read while the next one runs."""
+    start = since_start()
+    batches = open_batches()
+    batch = next(batches)
+    data = since_start() - start
+    marks.step(float(step(*batch)))
+    print("ready %.6f %.6f" % (marks.steps[-1], data), flush=True)
+    for line in sys.stdin:
+        before, count = None, int(line) + 1
+        for _ in range(count):
+            loss = step(*next(batches))
+            if before is not None:
+                marks.step(float(before))
+            before = loss
+        marks.step(float(before))
+        print("%.9f" % (marks.steps[-1] - marks.steps[-count]), flush=True)
+
+
 def arguments():
     folder, run_folder, epochs = sys.argv[1:4]
     return folder, run_folder, int(epochs)

@@ -1,0 +1,120 @@
+"""The torch side of bench/compare/models: each example's model, eager or compiled, with a fused optimizer.
+
+    models_torch.py DATA RUN_DIR MODEL [compile]
+"""
+import sys
+
+import common
+import models_data
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+torch.manual_seed(42)
+
+# ---- examples/convnet.c ----
+
+
+class Convnet(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv1, self.conv2 = nn.Conv2d(1, 16, 3, padding=1), nn.Conv2d(16, 32, 3, padding=1)
+        self.hidden, self.logits = nn.Linear(7 * 7 * 32, 128), nn.Linear(128, 10)
+        self.to(memory_format=torch.channels_last)
+
+    def batches(self, folder):
+        return models_data.fashion(folder, 100)
+
+    def rule(self):
+        optimizer = torch.optim.Adam(self.parameters(), lr=2e-3, fused=True)
+        return optimizer, torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, 600000)
+
+    def forward(self, images, labels):
+        x = images.permute(0, 3, 1, 2).float() / 255
+        for conv in (self.conv1, self.conv2):
+            x = F.max_pool2d(F.relu(conv(x)), 2)
+        x = F.relu(self.hidden(x.flatten(1)))
+        return F.cross_entropy(self.logits(F.dropout(x, 0.25)), labels.long())
+
+
+# ---- examples/transformer.c ----
+
+
+def rotary(x):
+    """x [batch, length, heads, depth]."""
+    half = x.shape[-1] // 2
+    angle = torch.arange(x.shape[1])[:, None, None] * 10000.0 ** (-torch.arange(half) / half)
+    (first, second), cos, sin = x.chunk(2, -1), angle.cos(), angle.sin()
+    return torch.cat([first * cos - second * sin, first * sin + second * cos], -1)
+
+
+class Layer(nn.Module):
+    def __init__(self, width, heads):
+        super().__init__()
+        linear = lambda n, units: nn.Linear(n, units, bias=False)
+        self.heads, self.norm1, self.norm2 = heads, nn.RMSNorm(width, 1e-6), nn.RMSNorm(width, 1e-6)
+        self.query, self.key, self.value = linear(width, width), linear(width, width), linear(width, width)
+        self.output, self.hidden, self.narrow = linear(width, width), linear(width, 4 * width), linear(4 * width, width)
+
+    def forward(self, x):
+        y = self.norm1(x)
+        query, key, value = (f(y).view(*y.shape[:2], self.heads, -1) for f in (self.query, self.key, self.value))
+        heads = [z.transpose(1, 2) for z in (rotary(query), rotary(key), value)]
+        y = F.scaled_dot_product_attention(*heads, is_causal=True).transpose(1, 2).reshape(x.shape)
+        x = x + self.output(y)
+        return x + self.narrow(F.gelu(self.hidden(self.norm2(x)), approximate="tanh"))
+
+
+class Transformer(nn.Module):
+    def __init__(self, layers=4, heads=4, width=128):
+        super().__init__()
+        self.character, self.layers = nn.Embedding(256, width), nn.ModuleList(Layer(width, heads) for _ in range(layers))
+        self.norm, self.next = nn.RMSNorm(width, 1e-6), nn.Linear(width, 256, bias=False)
+        nn.init.normal_(self.character.weight, std=0.02)
+
+    def batches(self, folder):
+        return models_data.text(16, 128)
+
+    def rule(self):
+        some, others = [[p for p in self.parameters() if (p.ndim > 1) == large] for large in (True, False)]
+        groups = [{"params": some, "weight_decay": 0.1}, {"params": others, "weight_decay": 0}]
+        optimizer = torch.optim.AdamW(groups, lr=2e-3, betas=(0.9, 0.99), fused=True)
+        return optimizer, torch.optim.lr_scheduler.SequentialLR(optimizer, [
+            torch.optim.lr_scheduler.LinearLR(optimizer, 0.01, 1, 100),
+            torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, 1000000)], [100])
+
+    clip_norm = 1
+
+    def forward(self, text):
+        x = self.character(text[:, :-1].int())
+        for layer in self.layers:
+            x = layer(x)
+        return F.cross_entropy(self.next(self.norm(x)).flatten(0, 1), text[:, 1:].flatten().long())
+
+
+# ---- steps ----
+
+MODELS = {"convnet": Convnet, "transformer": Transformer}
+
+
+def stepper(model, loss_of):
+    optimizer, schedule = model.rule()
+    clip_norm = getattr(model, "clip_norm", None)
+
+    def take(*batch):
+        loss = loss_of(*map(torch.from_numpy, batch))
+        optimizer.zero_grad(set_to_none=True)
+        loss.backward()
+        if clip_norm:
+            nn.utils.clip_grad_norm_(model.parameters(), clip_norm)
+        optimizer.step()
+        schedule.step()
+        return loss.detach()
+
+    return take
+
+
+folder, run_folder, name, *kind = sys.argv[1:]
+model = MODELS[name]()
+loss_of = torch.compile(model) if kind else model
+common.serve(common.Marks(run_folder), lambda: model.batches(folder), stepper(model, loss_of))
