@@ -23,6 +23,8 @@ typedef enum nt__command_bit {
     NT__SUMMARY = 1024,
     NT__HISTORY = 2048,
     NT__RUNS = 4096,
+    NT__PLOT = 8192,
+    NT__DIFF = 16384,
 } nt__command_bit;
 
 typedef enum nt__flag_group { NT__FLAGS_RUN, NT__FLAGS_OUTPUT, NT__FLAGS_BUILD } nt__flag_group;
@@ -37,7 +39,7 @@ typedef struct nt__command_options {
     bool watch;                                   /* of the shell */
     nt__words inputs, schedules, compile_options; /* every value, in order */
     nt__words metrics;                            /* of runs that are looked at */
-    const char *mode, *epochs;                    /* likewise */
+    const char *mode, *epochs, *x;                /* likewise */
     nt_schedules parsed;                          /* the schedules; the options of the run point here */
     bool resolved;                                /* help: as a run would have it */
     bool all;                                     /* clear everything */

@@ -37,6 +37,8 @@ nt__exit_code nt__devices_command(const nt__arguments *arguments);
 nt__exit_code nt__cache_command(const nt__arguments *arguments);
 nt__exit_code nt__history_command(const nt__arguments *arguments);
 nt__exit_code nt__runs_command(const nt__arguments *arguments);
+nt__exit_code nt__plot_command(const nt__arguments *arguments);
+nt__exit_code nt__diff_command(const nt__arguments *arguments);
 
 /* Prints "nitro: " and the thread's message, and returns `code`. */
 nt__exit_code nt__report(nt__exit_code code);

@@ -35,12 +35,12 @@ typedef struct nt__plot_curve {
     double mark_x, mark_y;
 } nt__plot_curve;
 typedef struct nt__plot_panel {
-    const char *name, *note; /* note: "min 0.5 in epoch 23"; "" for none */
+    const char *name, *note, *axis; /* note: "min 0.5 in epoch 23"; "" for none */
     nt__plot_curve *curves;
     size_t count;
 } nt__plot_panel;
 typedef struct nt__plot {
-    const char *title, *axis;
+    const char *title;
     nt__plot_panel *panels;
     size_t count;
 } nt__plot;

@@ -8,8 +8,8 @@ enum {
     MAKES = RUNS | NT__SHELL | NT__NEW,
     SETS = MAKES | NT__HELP | NT__SCHEDULE | NT__SUMMARY,
     BUILDS = RUNS | NT__HELP | NT__SHELL | NT__SCHEDULE | NT__SUMMARY,
-    LOOKS = NT__HISTORY | NT__RUNS,
-    ALL = BUILDS | NT__DEVICES | NT__CACHE | LOOKS
+    LOOKS = NT__HISTORY | NT__RUNS | NT__PLOT,
+    ALL = BUILDS | NT__DEVICES | NT__CACHE | LOOKS | NT__DIFF
 };
 
 #define FIELD(name_, member, type_, default_, doc_) \
@@ -79,16 +79,17 @@ static const nt__keyword keywords[] = {
          "the parameters to use"),
     LIST(NT__PREDICT | NT__PREDICT_AGAIN, "input", inputs, "none",
          "[FIELD=]FILE, once or more: .npy, .safetensors or IDX (also .gz), axis 0 the sample"),
-    FLAG(RUN, NT__PREDICT | NT__PREDICT_AGAIN | NT__SCHEDULE, "out", out, STRING, "none",
-         "the predictions: a .npy or .safetensors file; schedule: a .csv with every step"),
+    FLAG(RUN, NT__PREDICT | NT__PREDICT_AGAIN | NT__SCHEDULE | NT__PLOT, "out", out, STRING, "none",
+         "the predictions: a .npy or .safetensors file; schedule: a .csv with every step; plot: an .svg or .png"),
     FLAG(OUTPUT, NT__HELP, "resolved", resolved, BOOL, "false", "where each setting and schedule of a run comes from"),
     LIST(MAKES, "compile_option", compile_options, "none", "NAME=VALUE for the engine's compiler, once or more"),
     FLAG(RUN, MAKES, "no_cache", run.no_disk_cache, BOOL, "false", "compile, and leave the programs on disk alone"),
     {FIELD("metric", metrics, STRING, "val_loss, or the first one",
-           "columns, once or more; the first decides on the best"),
+           "once or more; history: the first decides on the best; plot: also CONTEXT/NAME, as train/loss"),
      .given = NT__NOT_NOTED, .group = NT__FLAGS_OUTPUT, .commands = LOOKS, .is_list = true},
     FLAG(OUTPUT, LOOKS, "mode", mode, STRING, "by the name",
          "min or max: whether the best is the smallest or the largest"),
+    FLAG(OUTPUT, NT__PLOT, "x", x, STRING, "epoch", "epoch or step; of CONTEXT/NAME step"),
     FLAG(OUTPUT, NT__HISTORY, "epochs", epochs, STRING, "all that fit", "FIRST:LAST, those that are shown"),
     FLAG(OUTPUT, NT__CACHE, "all", all, BOOL, "false", "clear: the compiled experiments too"),
     FLAG(OUTPUT, MAKES, "quiet", run.quiet, BOOL, "false", "results only: no progress, no notices"),

@@ -67,6 +67,16 @@ static const char runs_manual[] =
     "Prints a row for each run in a folder and up to four levels below, the one written last first. Its state is how\n"
     "training ended (completed, requested, error), running while a process holds the folder, else killed.";
 
+static const char plot_manual[] =
+    "Draws curves of one or more runs in the terminal, or with --out in a file: the mean loss and the validation\n"
+    "metrics of the epochs, the best one marked, or what --metric names. CONTEXT/NAME is every line of a context, as\n"
+    "train/loss; of many neighbours the mean is drawn. On a terminal without colours each run has a panel of its own.\n"
+    "Without a RUN the one below runs/ that was written last.";
+
+static const char diff_manual[] =
+    "Prints in what two runs differ: fields and settings, environment, lines of the source files, and their metrics\n"
+    "side by side.";
+
 static const nt__command commands[] = {
     {"train", NT__TRAIN, "FILE.c [MORE.c ...] [flags]", "train an experiment", train_manual, nt__train_command},
     {"evaluate", NT__EVALUATE, "FILE.c [MORE.c ...] [flags]", "metrics of a split with saved parameters",
@@ -87,6 +97,9 @@ static const nt__command commands[] = {
      nt__cache_command},
     {"history", NT__HISTORY, "[RUN] [flags]", "the epochs of a run, as a table", history_manual, nt__history_command},
     {"runs", NT__RUNS, "[FOLDER] [flags]", "the runs below runs/ or another folder", runs_manual, nt__runs_command},
+    {"plot", NT__PLOT, "[RUN ...] [flags]", "the curves of runs, in the terminal or a file", plot_manual,
+     nt__plot_command},
+    {"diff", NT__DIFF, "RUN RUN", "in what two runs differ", diff_manual, nt__diff_command},
 };
 
 const nt__command *nt__command_at(size_t index) {

@@ -25,7 +25,7 @@ typedef struct entry {
 
 /* Commands that open no engine, that compile no files, that make no run. */
 enum {
-    LOOKS = NT__HISTORY | NT__RUNS,
+    LOOKS = NT__HISTORY | NT__RUNS | NT__PLOT | NT__DIFF,
     NO_ENGINE = NT__HELP | NT__SCHEDULE | NT__SUMMARY | LOOKS,
     NO_BUILD = NT__DEVICES | NT__CACHE | LOOKS,
     NO_LOG = NT__HELP | NT__DEVICES | NT__CACHE | NT__SCHEDULE | NT__SUMMARY,
@@ -90,6 +90,8 @@ static const entry examples[] = {
     {"nitro schedule fashion.c --schedule learning_rate=one_cycle:2e-3", "a schedule before the run", 0},
     {"nitro cache list", "the compiled programs on disk", 0},
     {"nitro history runs/Fashion --metric=accuracy", "the epochs of a run, the best one marked", 0},
+    {"nitro plot runs/a runs/b --metric=val_loss --out=loss.svg", "a curve of two runs, in a file", 0},
+    {"nitro diff runs/a runs/b", "what is different in another run", 0},
     {"nitro runs", "the runs below runs/, the newest first", 0},
     {"CC=clang nitro train fashion.c --cflags=-O0", "another compiler, for a debugger", 0},
     {"NITRO_PLUGIN=./plugin.so nitro devices", "whether another engine can be used", 0},
