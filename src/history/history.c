@@ -71,6 +71,7 @@ static nt_status set_value(nt__history_row *row, size_t metric, double value) {
 typedef struct reading {
     nt__history *history;
     bool with_sources;
+    nt__text step; /* the newest line of a step */
 } reading;
 
 static bool is_place(const char *name) {
@@ -118,11 +119,20 @@ static nt_status take_finish(nt__history *history, const json_t *line) {
     return history->status ? NT_OK : NT_OUT_OF_MEMORY;
 }
 
-/* What a step ended with is not asked for: only how far it is. */
-static void take_step(nt__history *history, const char *line) {
+/* What steps ended with is not asked for, only how far the last one is: it is looked at in the end. */
+static nt_status keep_step(reading *r, const nt__log_line_text *line) {
+    r->step.length = 0;
+    nt__text_put(&r->step, line->text, line->length);
+    return r->step.failed ? NT_OUT_OF_MEMORY : NT_OK;
+}
+
+static void take_step(const reading *r) {
     double step, epoch;
-    if (nt__line_number(line, "step", &step)) history->step = (int64_t)step;
-    if (nt__line_number(line, "epoch", &epoch)) history->epoch = (int64_t)epoch;
+    if (!r->step.data || !nt__line_number(r->step.data, "step", &step) ||
+        !nt__line_number(r->step.data, "epoch", &epoch))
+        return;
+    r->history->step = (int64_t)step;
+    r->history->epoch = (int64_t)epoch;
 }
 
 static nt_status take_object(reading *r, json_t *line) {
@@ -147,11 +157,7 @@ static nt_status take_line(const nt__log_line_text *line, void *context) {
     reading *r = context;
     nt__history *history = r->history;
     history->status = NULL;
-    bool is_step = nt__line_is_of(line->text, "train");
-    if (is_step || nt__line_is_of(line->text, "data")) {
-        take_step(history, line->text);
-        return NT_OK;
-    }
+    if (nt__line_is_of(line->text, "train") || nt__line_is_of(line->text, "data")) return keep_step(r, line);
     json_t *object = json_loadb(line->text, line->length, 0, NULL);
     nt_status status = NT_OK;
     if (json_is_object(object))
@@ -185,6 +191,8 @@ nt_status nt__history_read(const char *run, bool with_sources, nt__history *out)
     out->folder = folder ? nt__arena_strdup(&out->arena, nt__is_folder(run) ? run : folder) : NULL;
     nt__free(folder);
     status = out->folder ? read_log(path, &r) : NT_OUT_OF_MEMORY;
+    take_step(&r);
+    nt__text_free(&r.step);
     nt__free(path);
     return status;
 }
