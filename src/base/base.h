@@ -204,6 +204,11 @@ void nt__remove_leftovers(const char *folder);
 /* Gives the file "path" the second name "path.previous", in place of an older one: before another file is renamed to
  * "path", which so exists at every moment. Where files cannot have two names it is renamed. No file is no failure. */
 nt_status nt__keep_previous(const char *path);
+/* nt__read_regular, and `look` sees each part as soon as it was read, while the processor has it at hand; it may change
+ * its bytes. Parts come in their order, all but the last of NT__READ_PART bytes. */
+enum { NT__READ_PART = 1 << 20 };
+typedef void (*nt__look_function)(void *context, char *part, size_t length);
+nt_status nt__read_looking(const char *path, nt__look_function look, void *context, char **data, size_t *length);
 /* The first bytes of a regular file, at most `most`, and how many the file has. */
 nt_status nt__read_beginning(const char *path, size_t most, char **data, size_t *length, size_t *size);
 /* Whether the newest error of the system that a call for files met on this thread is one that may pass by itself, as on

@@ -141,6 +141,35 @@ static nt_status read_up_to(int file, const char *path, char *data, size_t most,
     return NT_OK;
 }
 
+/* A file that has grown since it was looked at is read as long as it was. */
+static nt_status read_parts(int file, const char *path, size_t size, nt__look_function look, void *context, char *data,
+                            size_t *length) {
+    while (*length < size) {
+        size_t begin = *length, most = size - begin < NT__READ_PART ? size : begin + NT__READ_PART;
+        nt_status status = read_up_to(file, path, data, most, length);
+        if (status != NT_OK) return status;
+        if (*length > begin) look(context, data + begin, *length - begin);
+        if (*length < most) return NT_OK;
+    }
+    return NT_OK;
+}
+
+nt_status nt__read_looking(const char *path, nt__look_function look, void *context, char **data, size_t *length) {
+    int file;
+    size_t size;
+    *data = NULL;
+    *length = 0;
+    nt_status status = open_regular(path, 0, &file, &size);
+    if (status != NT_OK) return status;
+    *data = nt__alloc(size + 1, 1);
+    status = *data ? read_parts(file, path, size, look, context, *data, length) : NT_OUT_OF_MEMORY;
+    close(file);
+    if (status == NT_OK) return NT_OK;
+    nt__free(*data);
+    *data = NULL;
+    return status;
+}
+
 nt_status nt__read_beginning(const char *path, size_t most, char **data, size_t *length, size_t *size) {
     int file;
     *data = NULL;

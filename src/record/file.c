@@ -125,25 +125,36 @@ static const char *metadata_of(const nt__safetensors *file, const char *key) {
     return NULL;
 }
 
-/* The bytes that the digits stand in are left as zeros. */
-static nt_status check_content(nt__safetensors *file, size_t length, nt__hash *hash) {
-    char digits[DIGITS + 1] = {0}, right[DIGITS + 1];
-    uint64_t header;
-    memcpy(&header, file->bytes, LENGTH_SIZE);
-    char *place = find_digits(file->bytes, LENGTH_SIZE + header);
-    if (!place) return fail_not_a_record();
-    memcpy(digits, place, DIGITS);
-    memcpy(place, no_digits, DIGITS);
-    *hash = nt__hash_bytes(file->bytes, length);
-    nt__hash_hex(*hash, right);
-    if (strcmp(digits, right) == 0) return NT_OK;
-    return nt__fail(NT_INVALID, "its content was changed since it was written: its hash is %s, and it states %s", right,
-                    digits);
+/* What is known of a file's content as it is read. The digits stand in its first part; zeros are put in their place. */
+typedef struct content {
+    nt__hasher *hasher;
+    bool begun;
+    char digits[DIGITS + 1]; /* "": there are none */
+} content;
+
+static void look_at_part(void *context, char *part, size_t length) {
+    content *seen = context;
+    char *place = seen->begun ? NULL : find_digits(part, length);
+    if (place) {
+        memcpy(seen->digits, place, DIGITS);
+        memcpy(place, no_digits, DIGITS);
+    }
+    seen->begun = true;
+    nt__hasher_add(seen->hasher, part, length);
 }
 
-static nt_status check_record(nt__record *record, size_t length, nt__hash *hash) {
+static nt_status check_content(const content *seen, nt__hash hash) {
+    char right[DIGITS + 1];
+    nt__hash_hex(hash, right);
+    if (!*seen->digits) return fail_not_a_record();
+    if (strcmp(seen->digits, right) == 0) return NT_OK;
+    return nt__fail(NT_INVALID, "its content was changed since it was written: its hash is %s, and it states %s", right,
+                    seen->digits);
+}
+
+static nt_status check_record(nt__record *record, const content *seen, nt__hash hash) {
     nt_status status = parse_facts(metadata_of(&record->file, facts_key), &record->facts);
-    if (status == NT_OK) status = check_content(&record->file, length, hash);
+    if (status == NT_OK) status = check_content(seen, hash);
     record->arrays = record->file.arrays;
     record->count = record->file.count;
     return status == NT_OK ? nt__record_list_places(record) : status;
@@ -152,10 +163,12 @@ static nt_status check_record(nt__record *record, size_t length, nt__hash *hash)
 static nt_status read_record(const char *path, nt__record *out, nt__hash *hash) {
     char *bytes;
     size_t length;
-    nt_status status = nt__read_regular(path, &bytes, &length);
-    if (status != NT_OK) return status;
-    status = nt__safetensors_take(bytes, length, &out->file);
-    if (status == NT_OK) status = check_record(out, length, hash);
+    content seen = {.hasher = nt__hasher_new()};
+    if (!seen.hasher) return NT_OUT_OF_MEMORY;
+    nt_status status = nt__read_looking(path, look_at_part, &seen, &bytes, &length);
+    *hash = nt__hasher_end(seen.hasher);
+    if (status == NT_OK) status = nt__safetensors_take(bytes, length, &out->file);
+    if (status == NT_OK) status = check_record(out, &seen, *hash);
     if (status != NT_OK) nt__record_free(out);
     return status;
 }
