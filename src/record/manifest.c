@@ -169,7 +169,8 @@ static nt_status parse(const char *text, size_t length, nt__manifest *out) {
     return status;
 }
 
-static nt_status read_path(const char *path, nt__manifest *out) {
+nt_status nt__manifest_read_file(const char *path, nt__manifest *out) {
+    *out = (nt__manifest){0};
     char *text;
     size_t length;
     nt_status status = nt__read_regular(path, &text, &length);
@@ -192,7 +193,7 @@ static nt_status read_path(const char *path, nt__manifest *out) {
 nt_status nt__manifest_read(const char *folder, nt__manifest *out) {
     *out = (nt__manifest){0};
     char *path = nt__sprintf("%s/" NT__MANIFEST_FILE, folder);
-    nt_status status = path ? read_path(path, out) : NT_OUT_OF_MEMORY;
+    nt_status status = path ? nt__manifest_read_file(path, out) : NT_OUT_OF_MEMORY;
     nt__free(path);
     return status;
 }

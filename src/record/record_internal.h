@@ -12,7 +12,9 @@ nt_status nt__record_read_header(const char *path, json_t **facts, nt__hash *has
 /* The same as nt__record_read; *hash becomes the content's. */
 nt_status nt__record_read_hashed(const char *path, nt__record *out, nt__hash *hash);
 
-/* manifest.c: adds a copy of an entry. */
+/* manifest.c: nt__manifest_read of a file. */
+nt_status nt__manifest_read_file(const char *path, nt__manifest *out);
+/* Adds a copy of an entry. */
 nt_status nt__manifest_add(nt__manifest *manifest, const nt__record_entry *entry);
 /* NULL when it lists no such file. */
 const nt__record_entry *nt__manifest_find(const nt__manifest *manifest, const char *file);

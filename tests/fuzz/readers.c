@@ -16,6 +16,8 @@
 #include <zlib.h>
 
 #include "array/array.h"
+#include "nitro/checkpoint.h"
+#include "record/record_internal.h"
 
 /* ---- what a reader gave is looked at ---------------------------------------------------------------------------- */
 
@@ -255,12 +257,134 @@ static void generate_safetensors(fuzz_random *random, fuzz_input *out) {
     put_safetensors(out, header.bytes, header.length, offset);
 }
 
+/* ---- records of runs, and the lists of them --------------------------------------------------------------------- */
+
+enum { HASH_DIGITS = 32 };
+
+/* A safetensors file whose metadata holds the facts, and the hash of all bytes with zeros in the place of its digits.
+ */
+static void put_record(fuzz_input *out, const char *facts) {
+    char header[FUZZ_MOST_BYTES], digits[HASH_DIGITS + 1];
+    json_t *text = json_string(facts);
+    char *quoted = text ? json_dumps(text, JSON_ENCODE_ANY) : NULL;
+    int length = snprintf(header, sizeof header,
+                          "{\"__metadata__\":{\"content_hash\":\"%032d\",\"nitro_record\":%s},"
+                          "\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}",
+                          0, quoted ? quoted : "\"\"");
+    void (*release)(void *);
+    json_get_alloc_funcs(NULL, &release);
+    if (quoted) release(quoted);
+    json_decref(text);
+    if (length >= (int)sizeof header) length = 2;
+    put_safetensors(out, header, (size_t)length, 8);
+    char *zeros = memmem(out->bytes, out->length, "\":\"000000", 9);
+    nt__hash_hex(nt__hash_bytes(out->bytes, out->length), digits);
+    if (zeros) memcpy(zeros + 3, digits, HASH_DIGITS);
+}
+
+static nt_status read_checkpoint(const char *path) {
+    nt__record record;
+    nt_checkpoint_about *about;
+    nt_status status = nt_checkpoint_info(path, &about);
+    if (status == NT_OK) {
+        look_at(about->run, strlen(about->run));
+        for (size_t i = 0; i < about->metric_count; i++)
+            look_at(about->metrics[i].name, strlen(about->metrics[i].name));
+        for (size_t i = 0; i < about->anchor_count; i++)
+            if (about->anchor_hashes[i]) look_at(about->anchor_hashes[i], strlen(about->anchor_hashes[i]));
+        nt_checkpoint_info_free(about);
+    }
+    status = nt__record_read(path, &record);
+    if (status != NT_OK)
+        return record.facts || record.count ? broken("a record that was refused is not empty") : status;
+    status = look_at_tensors(&record.file);
+    nt__record_free(&record);
+    return status;
+}
+
+static const char *const facts_samples[] = {
+    "{\"format_version\":1,\"framework_version\":\"0.1.0\",\"run\":\"A\",\"parent\":null,\"epoch\":1,\"batch\":0,"
+    "\"step\":4,\"seed\":42,\"preset\":\"p\",\"metrics\":{\"val_loss\":0.5,\"other\":\"nan\"},\"stop_reason\":null,"
+    "\"anchor_hashes\":[\"0f\",null],\"entry\":{\"file\":\"a.safetensors\",\"written\":1.5}}",
+    "{\"format_version\":1}",
+};
+
+static void add_record_samples(fuzz_samples *samples) {
+    for (size_t i = 0; i < sizeof facts_samples / sizeof *facts_samples; i++)
+        put_record(fuzz_sample(samples), facts_samples[i]);
+}
+
+/* An object with these keys, each with a right value or with any. */
+static void add_object(fuzz_random *random, fuzz_input *out, const char *const (*members)[2], size_t count) {
+    fuzz_add_text(out, "{");
+    for (size_t i = 0; i < count; i++) {
+        fuzz_add_text(out, "%s\"%s\":", i ? "," : "", members[i][0]);
+        if (!add_wrong_value(random, out, 6)) fuzz_add_text(out, "%s", members[i][1]);
+    }
+    fuzz_add_text(out, "}");
+}
+
+static void generate_record(fuzz_random *random, fuzz_input *out) {
+    static const char *const members[][2] = {{"format_version", "1"},
+                                             {"run", "\"A\""},
+                                             {"epoch", "3"},
+                                             {"step", "12"},
+                                             {"metrics", "{\"m\":1}"},
+                                             {"anchor_hashes", "[null,\"1\"]"},
+                                             {"entry", "{\"written\":2}"},
+                                             {"preset", "null"}};
+    static fuzz_input facts;
+    facts.length = 0;
+    add_object(random, &facts, members, sizeof members / sizeof *members);
+    fuzz_add(&facts, "", 1);
+    put_record(out, facts.bytes);
+}
+
+static nt_status read_manifest(const char *path) {
+    nt__manifest manifest;
+    nt__run_summary *runs;
+    size_t count;
+    nt_status status = nt__manifest_read_file(path, &manifest);
+    if (status != NT_OK) return manifest.count ? broken("a list that was refused is not empty") : status;
+    for (size_t i = 0; i < manifest.count; i++)
+        if (strchr(manifest.entries[i].file, '/')) status = broken("a file of the list lies elsewhere");
+    if (status == NT_OK) status = nt__manifest_runs(&manifest, &runs, &count);
+    nt__manifest_free(&manifest);
+    return status;
+}
+
+static void add_manifest_samples(fuzz_samples *samples) {
+    fuzz_add_text(fuzz_sample(samples), "{\"format_version\":1,\"checkpoints\":[]}");
+    fuzz_add_text(fuzz_sample(samples),
+                  "{\"checkpoints\":[{\"file\":\"a.safetensors\",\"epoch\":1,\"score\":0.5,\"stop_reason\":null},"
+                  "{\"file\":\"b.safetensors\",\"run\":\"A\",\"parent\":\"p\",\"epoch\":2,\"batch\":3,\"step\":4,"
+                  "\"metric\":\"m\",\"mode\":\"max\",\"score\":1,\"written\":1.5,"
+                  "\"hash\":\"0123456789abcdef0123456789abcdef\"}]}");
+}
+
+static void generate_manifest(fuzz_random *random, fuzz_input *out) {
+    static const char *const members[][2] = {
+        {"run", "\"A\""},    {"epoch", "2"},      {"batch", "0"},
+        {"metric", "\"m\""}, {"mode", "\"min\""}, {"score", "0.5"},
+        {"written", "1.5"},  {"parent", "null"},  {"stop_reason", "\"completed\""}};
+    fuzz_add_text(out, "{\"checkpoints\":[");
+    for (size_t i = 0, count = fuzz_below(random, 4); i < count; i++) {
+        fuzz_add_text(out, "%s", i ? "," : "");
+        add_object(random, out, members, sizeof members / sizeof *members);
+        out->length--; /* the brace */
+        fuzz_add_text(out, ",\"file\":\"%zu.safetensors\"}", fuzz_below(random, 9));
+    }
+    fuzz_add_text(out, "]}");
+}
+
 /* ---- the table -------------------------------------------------------------------------------------------------- */
 
 static const fuzz_reader readers[] = {
     {"idx", read_idx, add_idx_samples, NULL},
     {"idx.gz", read_idx, add_gzip_samples, generate_gzip},
     {"safetensors", read_safetensors, add_safetensors_samples, generate_safetensors},
+    {"record", read_checkpoint, add_record_samples, generate_record},
+    {"checkpoints.json", read_manifest, add_manifest_samples, generate_manifest},
 };
 enum { READERS = sizeof readers / sizeof *readers };
 
