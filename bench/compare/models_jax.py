@@ -10,6 +10,9 @@ import jax.numpy as jnp
 import models_data
 import numpy as np
 import optax
+import transformer_jax
+
+STEPS = 600000  # of the schedules, which never end here
 
 draw = np.random.default_rng(42)
 
@@ -38,6 +41,23 @@ def cross_entropy(logits, labels):
     return optax.softmax_cross_entropy_with_integer_labels(logits, labels).mean()
 
 
+# ---- examples/fashion.c ----
+
+
+class Perceptron:
+    optimizer = optax.sgd(1e-3)
+
+    def parameters(self):
+        return [dense(784, 256), dense(256, 128), dense(128, 10)]
+
+    def batches(self, folder):
+        return models_data.fashion(folder, 128)
+
+    def loss(self, p, key, images, labels):
+        x = images.reshape(-1, 784).astype(jnp.float32) / 255
+        return cross_entropy(apply_dense(p[2], jax.nn.relu(apply_dense(p[1], jax.nn.relu(apply_dense(p[0], x))))), labels)
+
+
 # ---- examples/convnet.c ----
 
 
@@ -52,7 +72,7 @@ def conv_block(p, x):
 
 
 class Convnet:
-    optimizer = optax.adam(optax.cosine_decay_schedule(2e-3, 600000))
+    optimizer = optax.adam(optax.cosine_decay_schedule(2e-3, STEPS))
 
     def parameters(self):
         return {"conv1": conv(1, 16), "conv2": conv(16, 32), "hidden": dense(7 * 7 * 32, 128), "logits": dense(128, 10)}
@@ -70,53 +90,52 @@ class Convnet:
 # ---- examples/transformer.c ----
 
 
-def rms_norm(scale, x):
-    return x * jax.lax.rsqrt(jnp.mean(x * x, -1, keepdims=True) + 1e-6) * scale
-
-
-def rotary(x):
-    """x [batch, length, heads, depth]."""
-    half = x.shape[-1] // 2
-    angle = jnp.arange(x.shape[1])[:, None, None] * 10000.0 ** (-jnp.arange(half) / half)
-    first, second = x[..., :half], x[..., half:]
-    cos, sin = jnp.cos(angle), jnp.sin(angle)
-    return jnp.concatenate([first * cos - second * sin, first * sin + second * cos], -1)
-
-
 class Transformer:
-    layers, heads, width = 4, 4, 128
-    rate = optax.join_schedules([optax.linear_schedule(0, 2e-3, 100), optax.cosine_decay_schedule(2e-3, 1000000)], [100])
-    decayed = staticmethod(lambda parameters: jax.tree.map(lambda p: p.ndim > 1, parameters))
-    optimizer = optax.chain(optax.clip_by_global_norm(1), optax.adamw(rate, b2=0.99, weight_decay=0.1, mask=decayed))
+    optimizer = transformer_jax.training(STEPS)
 
     def parameters(self):
-        w, ones = self.width, lambda: np.ones(self.width, np.float32)
-        weight = lambda n, units: dense(n, units)["weight"]
-        layer = lambda: {"norm1": ones(), "norm2": ones(), "hidden": weight(w, 4 * w), "narrow": weight(4 * w, w),
-                         **{name: weight(w, w) for name in ("query", "key", "value", "output")}}
-        return {"character": normal(256, w, scale=0.02), "layers": [layer() for _ in range(self.layers)], "norm": ones(),
-                "next": weight(w, 256)}
+        return transformer_jax.initial(42)
 
     def batches(self, folder):
         return models_data.text(16, 128)
 
-    def layer(self, p, x):
-        y = rms_norm(p["norm1"], x)
-        heads = lambda name: (y @ p[name]).reshape(*y.shape[:2], self.heads, -1)
-        y = jax.nn.dot_product_attention(rotary(heads("query")), rotary(heads("key")), heads("value"), is_causal=True)
-        x = x + y.reshape(x.shape) @ p["output"]
-        return x + jax.nn.gelu(rms_norm(p["norm2"], x) @ p["hidden"]) @ p["narrow"]
+    def loss(self, p, key, text):
+        return transformer_jax.loss_of(p, text)
+
+
+# ---- examples/lstm.c ----
+
+
+class Lstm:
+    units, width = 256, 64
+    rate = optax.join_schedules([optax.linear_schedule(0, 5e-3, 50), optax.cosine_decay_schedule(5e-3, STEPS)], [50])
+    optimizer = optax.chain(optax.clip_by_global_norm(1), optax.adam(rate))
+
+    def parameters(self):
+        return {"character": normal(256, self.width, scale=1), "given": dense(self.width, 4 * self.units),
+                "state": dense(self.units, 4 * self.units)["weight"], "next": dense(self.units, 256)}
+
+    def batches(self, folder):
+        return models_data.text(32, 128)
 
     def loss(self, p, key, text):
-        x = p["character"][text[:, :-1]]
-        for layer in p["layers"]:
-            x = self.layer(layer, x)
-        return cross_entropy(rms_norm(p["norm"], x) @ p["next"], text[:, 1:])
+        given = apply_dense(p["given"], p["character"][text[:, :-1]])
+
+        def cell(carry, given):
+            state, memory = carry
+            i, f, g, o = jnp.split(given + state @ p["state"], 4, -1)
+            memory = jax.nn.sigmoid(f) * memory + jax.nn.sigmoid(i) * jnp.tanh(g)
+            state = jax.nn.sigmoid(o) * jnp.tanh(memory)
+            return (state, memory), state
+
+        start = jnp.zeros((len(text), self.units))
+        states = jax.lax.scan(cell, (start, start), given.swapaxes(0, 1))[1].swapaxes(0, 1)
+        return cross_entropy(apply_dense(p["next"], states), text[:, 1:].astype(jnp.int32))
 
 
 # ---- steps ----
 
-MODELS = {"convnet": Convnet, "transformer": Transformer}
+MODELS = {"convnet": Convnet, "transformer": Transformer, "lstm": Lstm, "fashion": Perceptron}
 
 
 def stepper(model):

@@ -12,6 +12,32 @@ from torch.nn import functional as F
 
 torch.manual_seed(42)
 
+STEPS = 600000  # of the schedules, which never end here
+
+
+def warm_up(optimizer, steps):
+    rise = torch.optim.lr_scheduler.LinearLR(optimizer, 0.01, 1, steps)
+    fall = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, STEPS)
+    return torch.optim.lr_scheduler.SequentialLR(optimizer, [rise, fall], [steps])
+
+
+# ---- examples/fashion.c ----
+
+
+class Perceptron(nn.Sequential):
+    def __init__(self):
+        super().__init__(nn.Linear(784, 256), nn.ReLU(), nn.Linear(256, 128), nn.ReLU(), nn.Linear(128, 10))
+
+    def batches(self, folder):
+        return models_data.fashion(folder, 128)
+
+    def rule(self):
+        return torch.optim.SGD(self.parameters(), lr=1e-3, fused=True), None
+
+    def forward(self, images, labels):
+        return F.cross_entropy(super().forward(images.view(-1, 784).float() / 255), labels.long())
+
+
 # ---- examples/convnet.c ----
 
 
@@ -27,7 +53,7 @@ class Convnet(nn.Module):
 
     def rule(self):
         optimizer = torch.optim.Adam(self.parameters(), lr=2e-3, fused=True)
-        return optimizer, torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, 600000)
+        return optimizer, torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, STEPS)
 
     def forward(self, images, labels):
         x = images.permute(0, 3, 1, 2).float() / 255
@@ -79,9 +105,7 @@ class Transformer(nn.Module):
         some, others = [[p for p in self.parameters() if (p.ndim > 1) == large] for large in (True, False)]
         groups = [{"params": some, "weight_decay": 0.1}, {"params": others, "weight_decay": 0}]
         optimizer = torch.optim.AdamW(groups, lr=2e-3, betas=(0.9, 0.99), fused=True)
-        return optimizer, torch.optim.lr_scheduler.SequentialLR(optimizer, [
-            torch.optim.lr_scheduler.LinearLR(optimizer, 0.01, 1, 100),
-            torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, 1000000)], [100])
+        return optimizer, warm_up(optimizer, 100)
 
     clip_norm = 1
 
@@ -92,9 +116,32 @@ class Transformer(nn.Module):
         return F.cross_entropy(self.next(self.norm(x)).flatten(0, 1), text[:, 1:].flatten().long())
 
 
+# ---- examples/lstm.c ----
+
+
+class Lstm(nn.Module):
+    clip_norm = 1
+
+    def __init__(self, units=256, width=64):
+        super().__init__()
+        self.character, self.lstm = nn.Embedding(256, width), nn.LSTM(width, units, batch_first=True)
+        self.next = nn.Linear(units, 256)
+
+    def batches(self, folder):
+        return models_data.text(32, 128)
+
+    def rule(self):
+        optimizer = torch.optim.Adam(self.parameters(), lr=5e-3, fused=True)
+        return optimizer, warm_up(optimizer, 50)
+
+    def forward(self, text):
+        states = self.lstm(self.character(text[:, :-1].int()))[0]
+        return F.cross_entropy(self.next(states).flatten(0, 1), text[:, 1:].flatten().long())
+
+
 # ---- steps ----
 
-MODELS = {"convnet": Convnet, "transformer": Transformer}
+MODELS = {"fashion": Perceptron, "convnet": Convnet, "transformer": Transformer, "lstm": Lstm}
 
 
 def stepper(model, loss_of):
@@ -108,7 +155,8 @@ def stepper(model, loss_of):
         if clip_norm:
             nn.utils.clip_grad_norm_(model.parameters(), clip_norm)
         optimizer.step()
-        schedule.step()
+        if schedule:
+            schedule.step()
         return loss.detach()
 
     return take
