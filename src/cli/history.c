@@ -19,7 +19,8 @@ static nt_status newest_run(char **out) {
                            : nt__fail(NT_NOT_FOUND, "there is no folder runs/ here: name the folder of a run");
     if (status == NT_OK && runs.count == 0)
         status = nt__fail(NT_NOT_FOUND, "there is no run below runs/: train first, or name the folder of a run");
-    if (status == NT_OK && !(*out = nt__strdup(runs.items[0].path))) status = NT_OUT_OF_MEMORY;
+    *out = status == NT_OK && runs.items ? nt__strdup(runs.items[0].path) : NULL;
+    if (status == NT_OK && !*out) status = NT_OUT_OF_MEMORY;
     nt__run_folders_free(&runs);
     return status;
 }

@@ -110,8 +110,10 @@ static nt_status part(plotting *p) {
         for (size_t c = 0; c < panel->count; c++) {
             char *name = nt__arena_sprintf(&p->arena, "%s: %s", panel->curves[c].run, panel->name);
             if (!name) return NT_OUT_OF_MEMORY;
-            parts[count++] = (nt__plot_panel){
-                .name = name, .note = panel->note, .axis = panel->axis, .curves = &panel->curves[c], .count = 1};
+            parts[count] = *panel;
+            parts[count].name = name;
+            parts[count].curves = &panel->curves[c];
+            parts[count++].count = 1;
         }
     }
     p->plot.panels = parts;

@@ -83,29 +83,36 @@ static const char *tick_text(double value, double step, char out[CELL]) {
     return out;
 }
 
-static void draw_ticks(const area *a) {
+static void draw_x_tick(const area *a, double x, const char *text) {
+    double bottom = a->top + a->height;
+    cairo_set_source_rgb(a->c, 0.9, 0.9, 0.9);
+    stroke(a->c, place_x(a, x), a->top, place_x(a, x), bottom);
+    cairo_set_source_rgb(a->c, 0.2, 0.2, 0.2);
+    show_text(a->c, place_x(a, x), bottom + 16, 0.5, text);
+}
+
+static void draw_y_tick(const area *a, double y, const char *text) {
+    cairo_set_source_rgb(a->c, 0.9, 0.9, 0.9);
+    stroke(a->c, a->left, place_y(a, y), a->left + a->width, place_y(a, y));
+    cairo_set_source_rgb(a->c, 0.2, 0.2, 0.2);
+    show_text(a->c, a->left - 6, place_y(a, y) + 4, 1, text);
+}
+
+/* At the multiples of a step between the ends. */
+static void draw_ticks(const area *a, double low, double high, double step,
+                       void (*draw)(const area *a, double value, const char *text)) {
     char text[CELL];
-    const nt__plot_range *r = &a->range;
-    double bottom = a->top + a->height, step = fmax(tick_step(r->x_low, r->x_high), 1);
-    for (double x = ceil(r->x_low / step) * step; x <= r->x_high; x += step) {
-        cairo_set_source_rgb(a->c, 0.9, 0.9, 0.9);
-        stroke(a->c, place_x(a, x), a->top, place_x(a, x), bottom);
-        cairo_set_source_rgb(a->c, 0.2, 0.2, 0.2);
-        show_text(a->c, place_x(a, x), bottom + 16, 0.5, tick_text(x, step, text));
-    }
-    step = tick_step(r->y_low, r->y_high);
-    for (double y = ceil(r->y_low / step) * step; y <= r->y_high; y += step) {
-        cairo_set_source_rgb(a->c, 0.9, 0.9, 0.9);
-        stroke(a->c, a->left, place_y(a, y), a->left + a->width, place_y(a, y));
-        cairo_set_source_rgb(a->c, 0.2, 0.2, 0.2);
-        show_text(a->c, a->left - 6, place_y(a, y) + 4, 1, tick_text(y, step, text));
-    }
+    double first = ceil(low / step);
+    int count = (int)(floor(high / step) - first) + 1;
+    for (int i = 0; i < count; i++) draw(a, (first + i) * step, tick_text((first + i) * step, step, text));
 }
 
 static void draw_axes(const area *a, const char *axis) {
     cairo_set_line_width(a->c, 1);
     cairo_set_font_size(a->c, 11);
-    draw_ticks(a);
+    const nt__plot_range *r = &a->range;
+    draw_ticks(a, r->x_low, r->x_high, fmax(tick_step(r->x_low, r->x_high), 1), draw_x_tick);
+    draw_ticks(a, r->y_low, r->y_high, tick_step(r->y_low, r->y_high), draw_y_tick);
     cairo_set_source_rgb(a->c, 0.2, 0.2, 0.2);
     cairo_rectangle(a->c, a->left, a->top, a->width, a->height);
     cairo_stroke(a->c);
@@ -203,9 +210,10 @@ static void draw(cairo_surface_t *surface, const nt__plot *plot) {
     cairo_set_font_size(c, 18);
     show_text(c, 16, 28, 0, plot->title);
     cairo_select_font_face(c, "sans-serif", CAIRO_FONT_SLANT_NORMAL, CAIRO_FONT_WEIGHT_NORMAL);
-    for (size_t i = 0; i < plot->count; i++)
-        draw_panel(c, &plot->panels[i], (double)(i % columns) * PANEL_WIDTH,
-                   HEAD + (double)(i / columns) * PANEL_HEIGHT);
+    for (size_t i = 0; i < plot->count; i++) {
+        size_t row = i / columns, column = i % columns;
+        draw_panel(c, &plot->panels[i], (double)(column * PANEL_WIDTH), (double)(HEAD + row * PANEL_HEIGHT));
+    }
     cairo_destroy(c);
 }
 

@@ -122,7 +122,7 @@ nt_status nt__log_file_add(nt__log_file *log, const char *lines, bool once) {
 
 void nt__log_file_close(nt__log_file *log) {
     if (log->file >= 0) close(log->file);
-    if (log->file >= 0 && !log->begun) unlink(log->fresh);
+    if (log->file >= 0 && log->fresh && !log->begun) unlink(log->fresh);
     nt__free(log->taken);
     nt__free(log->fresh);
     nt__free(log->path);
