@@ -3,7 +3,10 @@
  */
 #include "cli/cli.h"
 
+#include <string.h>
+
 #include "base/base.h"
+#include "run/plan.h"
 #include "run/folder.h"
 
 /* "test" is evaluated when the experiment has one, with the parameters that training ended with. */
@@ -15,12 +18,20 @@ static nt_status report_test(nt__session *session) {
     return status;
 }
 
+static void tell_log(nt__session *session) {
+    const char *loggers = nt__run_loggers(session->run), *folder = nt_run_dir(session->run);
+    if (strcmp(loggers, "jsonl") == 0)
+        nt__terminal_line(&session->terminal, "log in %s/metrics.jsonl", folder);
+    else if (strcmp(loggers, "none") != 0)
+        nt__terminal_line(&session->terminal, "logs (%s) in %s", loggers, folder);
+}
+
 static nt_status save_to(nt__session *session, const char *path) {
     nt_status status = nt__make_folder(nt_run_dir(session->run));
     if (status == NT_OK) status = nt__keep_parameters(session->run, false, path);
     if (status != NT_OK) return status;
     nt__terminal_line(&session->terminal, "parameters in %s", path);
-    nt__terminal_line(&session->terminal, "log in %s/metrics.jsonl", nt_run_dir(session->run));
+    tell_log(session);
     return NT_OK;
 }
 

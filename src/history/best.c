@@ -24,13 +24,23 @@ bool nt__larger_is_better(const char *name) {
            !has_one_of(name, smaller, sizeof smaller / sizeof *smaller);
 }
 
+/* What the run ranks its checkpoints by, where it was told. */
+static const char *chosen(const nt__history *history, const char *setting) {
+    return json_string_value(json_object_get(history->params, setting));
+}
+
 static size_t usual_metric(const nt__history *history) {
+    const char *given = chosen(history, "checkpoint_metric");
+    int metric = given ? nt__history_metric(history, given) : -1;
+    if (metric >= 0) return (size_t)metric;
     int val_loss = nt__history_metric(history, "val_loss");
     if (val_loss >= 0) return (size_t)val_loss;
     return history->metric_count > 1 ? 1 : NT__METRIC_LOSS;
 }
 
-static nt_status find_mode(const char *mode, const char *metric, bool *largest) {
+static nt_status find_mode(const nt__history *history, const char *mode, size_t metric_place, bool *largest) {
+    const char *metric = history->metrics[metric_place], *ranked = chosen(history, "checkpoint_metric");
+    if (!mode && ranked && strcmp(ranked, metric) == 0) mode = chosen(history, "checkpoint_mode");
     *largest = mode ? strcmp(mode, "max") == 0 : nt__larger_is_better(metric);
     if (!mode || *largest || strcmp(mode, "min") == 0) return NT_OK;
     return nt__fail(NT_INVALID, "the mode '%s' is neither min nor max", mode);
@@ -39,7 +49,7 @@ static nt_status find_mode(const char *mode, const char *metric, bool *largest) 
 nt_status nt__history_best(const nt__history *history, const char *name, const char *mode, nt__best *out) {
     *out = (nt__best){.metric = usual_metric(history)};
     nt_status status = name ? nt__history_find_metric(history, name, &out->metric) : NT_OK;
-    if (status == NT_OK) status = find_mode(mode, history->metrics[out->metric], &out->largest);
+    if (status == NT_OK) status = find_mode(history, mode, out->metric, &out->largest);
     double best = 0;
     for (size_t i = 0; status == NT_OK && i < history->row_count; i++) {
         const double *value = nt__row_value(&history->rows[i], out->metric);

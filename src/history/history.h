@@ -92,7 +92,8 @@ typedef struct nt__best {
     size_t metric, row;
     bool largest; /* the best is the largest */
 } nt__best;
-/* `name` NULL: val_loss when there is one, else the first metric beside the loss, else the loss. `mode` "min" or "max";
+/* `name` NULL: what the run was told to rank its checkpoints by (checkpoint_metric, and with it checkpoint_mode), else
+ * val_loss when there is one, else the first metric beside the loss, else the loss. `mode` "min" or "max";
  * NULL: by the name, where accuracy, auc, f1, precision, recall and their like are better the larger, and all others
  * the smaller. A name or mode that there is not is an error; a metric without a finite value has no best. */
 nt_status nt__history_best(const nt__history *history, const char *name, const char *mode, nt__best *out);

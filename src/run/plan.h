@@ -15,6 +15,8 @@ const nt_schedule *nt__plan_schedule(const nt_run *run, size_t index, const char
 /* Optimizer steps of all epochs. */
 int64_t nt__plan_steps(const nt_run *run);
 
+/* Names of the built-in loggers of a run, "jsonl,csv". */
+const char *nt__run_loggers(const nt_run *run);
 /* Whether the experiment has a hook that gives the setting of this name. */
 bool nt__setting_is_hooked(const nt_experiment *experiment, const char *name);
 

@@ -193,6 +193,10 @@ bool nt__has_setting_hook(const nt_hooks *hooks, const nt__setting *setting) {
     return CONST_AT(any_hook, hooks, setting->hook) != NULL;
 }
 
+const char *nt__run_loggers(const nt_run *run) {
+    return run->settings.log;
+}
+
 bool nt__setting_is_hooked(const nt_experiment *experiment, const char *name) {
     const nt__setting *setting = nt__setting_find(name);
     return setting && nt__has_setting_hook(&experiment->hooks, setting);

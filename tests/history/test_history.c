@@ -212,6 +212,24 @@ static void the_best_is_by_the_metric_and_the_mode(void **state) {
     nt__history_free(&history);
 }
 
+/* H3, H4. */
+static void the_metric_of_the_checkpoints_comes_first(void **state) {
+    (void)state;
+    nt__text log = {0};
+    nt__best best;
+    nt__text_say(&log, "{\"checkpoint_metric\":\"f1\",\"checkpoint_mode\":\"min\",\"type\":\"params\"}\n");
+    add_epoch(&log, 1, 4, 0.75, "\"acc\":0.5,\"val_loss\":2,\"f1\":0.5");
+    add_epoch(&log, 2, 4, 0.25, "\"acc\":0.75,\"val_loss\":1,\"f1\":0.75");
+    nt__history history = read_run(put_log("ranked", log.data));
+    nt__text_free(&log);
+    assert_best(&history, NULL, NULL, 0);
+    assert_best(&history, NULL, "max", 1);
+    assert_best(&history, "acc", NULL, 1);
+    assert_int_equal(nt__history_best(&history, NULL, NULL, &best), NT_OK);
+    assert_string_equal(history.metrics[best.metric], "f1");
+    nt__history_free(&history);
+}
+
 static void names_say_which_way_is_better(void **state) {
     (void)state;
     static const char *const larger[] = {"accuracy", "val_acc", "AUC", "f1", "top5_accuracy", "mean_iou", "reward"};
@@ -367,6 +385,7 @@ int main(void) {
         cmocka_unit_test(the_newest_finish_is_the_state),
         cmocka_unit_test(without_a_finish_the_lock_is_the_state),
         cmocka_unit_test(the_best_is_by_the_metric_and_the_mode),
+        cmocka_unit_test(the_metric_of_the_checkpoints_comes_first),
         cmocka_unit_test(names_say_which_way_is_better),
         cmocka_unit_test(rows_in_the_middle_give_way),
         cmocka_unit_test(thinning_uses_its_budget),
