@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include <stdlib.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/base.h"
@@ -220,6 +221,85 @@ static void each_epoch_has_the_histograms_that_are_asked_for(void **state) {
     nt__text_free(&k.text);
 }
 
+/* ---- the built-in ones ------------------------------------------------------------------------------------------ */
+
+static char *file_text(const char *name) {
+    char *text;
+    size_t length;
+    assert_ok(nt__read_file(scratch(name), &text, &length));
+    return text;
+}
+
+static size_t occurrences(const char *text, const char *word) {
+    size_t count = 0;
+    for (const char *at = text; (at = strstr(at, word)); at += strlen(word)) count++;
+    return count;
+}
+
+/* H3: what checkpoints are ranked by is what a history calls the best. */
+static void the_ranking_is_logged_where_it_was_given(void **state) {
+    (void)state;
+    kept k = {.with_values = true};
+    const nt_logger logger = logger_of(&k);
+    nt_run *run = make(&logger, "ranked", (nt_run_options){.checkpoint_metric = "accuracy", .checkpoint_mode = "max"});
+    assert_ok(nt_train(run));
+    nt_run_free(run);
+    assert_non_null(strstr(k.text.data, " checkpoint_metric=accuracy checkpoint_mode=max\n"));
+    nt__text_free(&k.text);
+}
+
+static void train_logged(const char *log, nt_event_function on_event, const char *resume, nt_status ends) {
+    Toy e = Toy_defaults();
+    e.rows = 32;
+    const nt_run_options options = {.quiet = true,
+                                    .run_dir = scratch("both"),
+                                    .max_epochs = {true, 2},
+                                    .log = log,
+                                    .resume = resume,
+                                    .on_event = on_event};
+    nt_run *run;
+    assert_ok(nt_run_new(Toy_experiment(), &e, &options, &run));
+    assert_int_equal(nt_train(run), ends);
+    nt_stop_clear();
+    nt_run_free(run);
+}
+
+/* Report B69: a run that was stopped in the middle of an epoch and goes on has each step once in every log. */
+static void a_resumed_run_has_each_step_once_in_every_log(void **state) {
+    (void)state;
+    train_logged("jsonl,csv,tensorboard", stop_at_three, NULL, NT_INTERRUPTED);
+    train_logged("jsonl,csv,tensorboard", NULL, "auto", NT_OK);
+    char *lines = file_text("both/metrics.jsonl"), *rows = file_text("both/metrics.csv");
+    for (int step = 1; step <= 4; step++) {
+        char line[96], row[48];
+        snprintf(line, sizeof line, "\"context\":\"train\",\"epoch\":%d,\"step\":%d}\n", (step + 1) / 2, step);
+        snprintf(row, sizeof row, "\nmetrics,train,%d,%d,loss,", (step + 1) / 2, step);
+        assert_int_equal(occurrences(lines, line), 1);
+        assert_int_equal(occurrences(rows, row), 1);
+    }
+    assert_int_equal(occurrences(rows, "type,context,epoch,step,name,value\n"), 1);
+    assert_int_equal(occurrences(rows, "\nparams,,,,hidden,8\n"), 1);
+    nt__free(lines);
+    nt__free(rows);
+    static const char program[] =
+        "import sys; sys.path.insert(0, sys.argv[1])\n"
+        "from tensorboard.backend.event_processing import event_accumulator\n"
+        "a = event_accumulator.EventAccumulator(sys.argv[2])\n"
+        "a.Reload()\n"
+        "assert [e.step for e in a.Scalars('train/loss')] == [1, 2, 3, 4], a.Scalars('train/loss')\n"
+        "assert [e.step for e in a.Scalars('validate/accuracy')] == [2, 4]\n";
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        execlp("python3", "python3", "-c", program, getenv("NT_PYTHONPATH"), scratch("both"), (char *)NULL);
+        _exit(98);
+    }
+    int how;
+    assert_int_equal(waitpid(child, &how, 0), child);
+    assert_true(WIFEXITED(how));
+    assert_int_equal(WEXITSTATUS(how), 0);
+}
+
 /* ---- what made the run ------------------------------------------------------------------------------------------ */
 
 static void the_environment_is_logged(void **state) {
@@ -292,6 +372,8 @@ int main(void) {
         cmocka_unit_test(an_epoch_has_its_mean_loss),
         cmocka_unit_test(an_epoch_that_was_cut_short_has_none),
         cmocka_unit_test(the_environment_is_logged),
+        cmocka_unit_test(the_ranking_is_logged_where_it_was_given),
+        cmocka_unit_test(a_resumed_run_has_each_step_once_in_every_log),
         cmocka_unit_test(a_program_logs_lines_of_its_own),
         cmocka_unit_test(a_run_without_a_log_says_so),
         cmocka_unit_test(each_epoch_has_the_histograms_that_are_asked_for),
