@@ -88,6 +88,16 @@ typedef struct nt_run_options {
      * parameters, a decay anchor or a rule is another than then. max_epochs may be another. NULL: the run begins anew.
      */
     const char *resume;
+    /* Parameters and layer states to start with, as nt_run_load_mapped takes them; nothing else of a checkpoint. A
+     * decay anchor of nt_anchor_initial is what the parameters were drawn with all the same. NULL: none. */
+    const char *weights;
+    const char *const *weight_maps;
+    size_t weight_map_count;
+    bool restore_optimizer; /* of a checkpoint, take the states of the rules too, which must be the same */
+    /* When training ends, also because a stop was requested, the parameters and layer states are those of the run's
+     * best checkpoint; step, epoch and log stay. The run then trains no more. A notice where no checkpoint was scored.
+     */
+    bool restore_best;
     const char *preset; /* the preset that the fields are from: shown and logged. With fields NULL it
                            sets them */
     bool no_data;       /* build_data is not called, and the handle only predicts */
@@ -255,6 +265,14 @@ nt_array *nt_run_state(nt_run *run, const char *path);
  * states that are not a number with NT_DIVERGED, and leaves the file as it was. */
 nt_status nt_run_save(nt_run *run, const char *path);
 nt_status nt_run_load(nt_run *run, const char *path);
+/* The same from a file that others wrote, or from a checkpoint of a run, of which it takes the parameters that were
+ * evaluated: a path, or "RUN:best" or "RUN:latest" as for nt_run_options.resume. A map is "FROM=TO": arrays of the file
+ * that are called FROM are TO in the model. One '*' in FROM stands for any text, and the one in TO for the same text.
+ * The first map that fits an array is its; without one it keeps its name. "FROM=TO:transpose" reverses the axes,
+ * "FROM=TO:2,3,1,0" makes axis 2 the first, and so on. "FROM=" leaves an array out, "=TO" lets a parameter of the model
+ * keep what it has. With maps, arrays that the model has not are ignored, floating types are converted, and a notice
+ * says what was taken, kept and not used. */
+nt_status nt_run_load_mapped(nt_run *run, const char *source, const char *const *maps, size_t map_count);
 
 /* Lines of a program's own, at the step and epoch of now. They go to every logger of the run; images and histograms are
  * kept by "tensorboard". The log is open from the first nt_train on, so they are for listeners and for behind it;

@@ -238,6 +238,9 @@ nt_status nt__arguments_options(const nt__arguments *arguments, nt__command_opti
     }
     out->run.compile_options = out->compile_options.items;
     out->run.compile_option_count = out->compile_options.count;
+    if (arguments->command == NT__TRAIN) out->run.weights = out->weights;
+    out->run.weight_maps = out->maps.items;
+    out->run.weight_map_count = out->maps.count;
     return status == NT_OK ? parse_schedules(out) : status;
 }
 
@@ -247,6 +250,7 @@ void nt__command_options_free(nt__command_options *options) {
     nt__words_free(&options->metrics);
     nt__words_free(&options->schedules);
     nt__words_free(&options->compile_options);
+    nt__words_free(&options->maps);
 }
 
 /* ---- fields ----------------------------------------------------------------------------------------------------- */

@@ -32,17 +32,17 @@ typedef enum nt__flag_group { NT__FLAGS_RUN, NT__FLAGS_OUTPUT, NT__FLAGS_BUILD }
 /* What flags other than fields of an experiment set. */
 typedef struct nt__command_options {
     nt_run_options run;
-    const char *split, *weights;                  /* of an evaluation; weights of a prediction too */
-    const char *out;                              /* of a prediction */
-    const char *stats;                            /* file for the counters */
-    const char *experiment, *cflags, *ldflags;    /* of the build */
-    bool watch;                                   /* of the shell */
-    nt__words inputs, schedules, compile_options; /* every value, in order */
-    nt__words metrics;                            /* of runs that are looked at */
-    const char *mode, *epochs, *x;                /* likewise */
-    nt_schedules parsed;                          /* the schedules; the options of the run point here */
-    bool resolved;                                /* help: as a run would have it */
-    bool all;                                     /* clear everything */
+    const char *split, *weights;                        /* of an evaluation; weights of a prediction too */
+    const char *out;                                    /* of a prediction */
+    const char *stats;                                  /* file for the counters */
+    const char *experiment, *cflags, *ldflags;          /* of the build */
+    bool watch;                                         /* of the shell */
+    nt__words inputs, schedules, compile_options, maps; /* every value, in order */
+    nt__words metrics;                                  /* of runs that are looked at */
+    const char *mode, *epochs, *x;                      /* likewise */
+    nt_schedules parsed;                                /* the schedules; the options of the run point here */
+    bool resolved;                                      /* help: as a run would have it */
+    bool all;                                           /* clear everything */
     bool help;
 } nt__command_options;
 

@@ -168,7 +168,9 @@ nt_status nt__session_load_weights(nt__session *session) {
     const char *given = session->options.weights;
     char *usual = given ? NULL : nt__session_weights(session);
     const char *path = given ? given : usual;
-    nt_status status = path ? nt_run_load(session->run, path) : NT_OUT_OF_MEMORY;
+    nt_status status =
+        path ? nt_run_load_mapped(session->run, path, session->options.maps.items, session->options.maps.count)
+             : NT_OUT_OF_MEMORY;
     nt__free(usual);
     if (status == NT_NOT_FOUND && !given)
         return nt__fail(status, "%s. Train first, or name the parameters with --weights=FILE", nt_error_message());

@@ -83,3 +83,50 @@ nt_status nt__recording_end(nt_run *run) {
     run->recording.writer = NULL;
     return status;
 }
+
+/* ---- the best one at the end (C67) ------------------------------------------------------------------------------ */
+
+/* NULL in *out: no record of this run was scored. */
+static nt_status find_best(const nt_run *run, char **out) {
+    const nt__retention kept = nt__run_retention(run);
+    nt__manifest manifest = {0};
+    *out = NULL;
+    nt_status status = nt__manifest_read(run->settings.run_dir, &manifest);
+    const nt__record_entry *best =
+        status == NT_OK ? nt__manifest_best(&manifest, run->recording.id, false, &kept) : NULL;
+    if (best) *out = nt__sprintf("%s/%s", run->settings.run_dir, best->file);
+    if (best && !*out) status = NT_OUT_OF_MEMORY;
+    nt__manifest_free(&manifest);
+    return status;
+}
+
+nt_status nt__restore_best(nt_run *run) {
+    char *path = NULL;
+    if (!run->settings.restore_best || run->recording.restored || run->step == 0) return NT_OK;
+    nt_status status = nt__records(run) ? find_best(run, &path) : NT_OK;
+    if (status != NT_OK) return status;
+    if (!path) {
+        nt__notice(
+            "%s: restore_best finds no checkpoint of this run that was scored by %s, so the parameters are those "
+            "of the last step",
+            run->experiment->name, run->settings.checkpoint_metric);
+        return NT_OK;
+    }
+    status = nt_run_load(run, path);
+    if (status == NT_OK)
+        run->recording.restored = path;
+    else
+        nt__free(path);
+    return status;
+}
+
+nt_status nt__check_not_restored(const nt_run *run) {
+    const nt__recording *recording = &run->recording;
+    if (!recording->restored) return NT_OK;
+    return nt__fail(
+        NT_INVALID,
+        "run '%s' has the parameters of its best checkpoint (restore_best), and not those that its training "
+        "ended with, so it trains no more. Make another run: with weights '%s', the same with "
+        "restore_optimizer, or with resume '%s:best' or '%s:latest'",
+        run->experiment->name, recording->restored, recording->id, recording->id);
+}

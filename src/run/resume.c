@@ -12,8 +12,18 @@ static bool has_record(const nt_run *run) {
 
 /* ---- which record ----------------------------------------------------------------------------------------------- */
 
-static nt_status check_use(const nt_run *run) {
-    if (!run->settings.evaluate_only) return NT_OK;
+static nt_status check_use(const nt_run *run, const nt_run_options *options) {
+    bool has_weights = options->weights && *options->weights;
+    if (options->resume && has_weights)
+        return nt__fail(NT_INVALID,
+                        "resume is '%s' and weights is '%s': a run goes on from a checkpoint, or starts with weights; "
+                        "leave one out",
+                        options->resume, options->weights);
+    if (options->restore_optimizer && (!has_weights || run->settings.evaluate_only))
+        return nt__fail(NT_INVALID,
+                        "restore_optimizer goes with weights from a checkpoint, and with training: resume restores the "
+                        "optimizer by itself");
+    if (!options->resume || !run->settings.evaluate_only) return NT_OK;
     return nt__fail(NT_INVALID,
                     "resume is for training, and run '%s' only evaluates or predicts: give the checkpoint as weights",
                     run->experiment->name);
@@ -119,11 +129,12 @@ static nt_status take(nt_run *run, nt__record_source *source) {
     return status;
 }
 
-nt_status nt__resume_find(nt_run *run, const char *text) {
+nt_status nt__resume_find(nt_run *run, const nt_run_options *options) {
+    const char *text = options->resume;
     nt__record_source source = {0};
     nt_status status = nt__run_id(run->recording.id);
+    if (status == NT_OK) status = check_use(run, options);
     if (status != NT_OK || !text) return status;
-    status = check_use(run);
     if (status == NT_OK) status = find(run, text, &source);
     if (status == NT_OK && source.path) status = take(run, &source);
     if (status == NT_OK && !run->recording.source && !run->settings.quiet)

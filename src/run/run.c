@@ -92,7 +92,8 @@ static nt_status get_ready(nt_run *run, const nt_run_options *options) {
     if (status == NT_OK && run->train) status = nt__schedules_bind(run, options->schedules);
     if (status == NT_OK) status = nt__device_fields_upload(run);
     if (status == NT_OK) status = nt__device_setup(run);
-    return status == NT_OK ? nt__resume_take(run) : status;
+    if (status == NT_OK) status = nt__resume_take(run);
+    return status == NT_OK ? nt__weights_start(run, options) : status;
 }
 
 /* What the layout, the rates and the schedules would be: one trace, no engine. */
@@ -117,7 +118,7 @@ static nt_status set_up(nt_run *run, const void *fields, const nt_run_options *o
     if (status == NT_OK)
         status = nt__options_read(options->compile_options, options->compile_option_count, &run->compile_options);
     if (status == NT_OK) status = nt__origin_take(run, options);
-    if (status == NT_OK && !run->is_plan) status = nt__resume_find(run, options->resume);
+    if (status == NT_OK && !run->is_plan) status = nt__resume_find(run, options);
     if (status == NT_OK && !run->is_plan) status = open_engine(run);
     if (status == NT_OK) nt__transfers_begin(run);
     if (status == NT_OK) status = build_data(run, options);
@@ -188,6 +189,7 @@ void nt_run_free(nt_run *run) {
     nt__record_writer_close(run->recording.writer);
     nt__record_free(&run->recording.record);
     nt__free(run->recording.source);
+    nt__free(run->recording.restored);
     nt__log_close(run->log);
     nt__unlock_folder(run->lock);
     nt__lay_out_undo(run);
@@ -195,8 +197,7 @@ void nt_run_free(nt_run *run) {
     nt__text_free(&run->drift);
     nt__options_free(run->compile_options);
     nt__data_free(run->data);
-    nt__safetensors_free(&run->waiting.file);
-    nt__free(run->waiting.path);
+    nt__forget_waiting(run);
     nt__metrics_free(run->results);
     nt__fields_free(run);
     nt__free(run->result_values);

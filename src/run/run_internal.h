@@ -53,7 +53,7 @@ typedef struct nt__settings {
     const nt_logger *loggers;  /* of the user's */
     size_t logger_count;
     int64_t batch; /* with no_data only */
-    bool no_data, no_log, quiet, evaluate_only, trace_transfers, no_disk_cache, gradient_norm, histograms;
+    bool no_data, no_log, quiet, evaluate_only, trace_transfers, no_disk_cache, gradient_norm, histograms, restore_best;
     bool manual; /* train_step trains */
 } nt__settings;
 
@@ -215,6 +215,7 @@ typedef struct nt__recording {
     double written;      /* nt__seconds of that */
     nt__record record;   /* to go on from, until the run is set up; of no facts: none */
     char *source;        /* path of that; NULL: the run began anew */
+    char *restored;      /* the best record, with whose parameters training ended; NULL: they are its last ones */
 } nt__recording;
 
 /* ---- what a handle holds ---------------------------------------------------------------------------------------- */
@@ -338,9 +339,9 @@ struct nt_run {
     /* Of a handle without data. */
     nt__arena first; /* what its first prediction laid out */
     struct {
-        nt__safetensors file;
-        char *path; /* NULL: none */
-    } waiting;      /* parameters for that prediction */
+        struct nt__weights *weights; /* NULL: none */
+        char *source;
+    } waiting; /* parameters for that prediction */
 };
 
 /* Error when the run is busy. */
@@ -362,8 +363,11 @@ void nt__batch_name_field(nt_run *run);
 /* The routes of the programs, which have been traced. */
 nt_status nt__routes_list(nt_run *run);
 
-/* weights.c: the file that was loaded before there was a layout, if any. */
+/* load.c: the weights that were loaded before there was a layout, if any. */
 nt_status nt__load_waiting(nt_run *run);
+void nt__forget_waiting(nt_run *run);
+/* Those of the options, once the run is set up. */
+nt_status nt__weights_start(nt_run *run, const nt_run_options *options);
 /* NT_DIVERGED when a parameter has an infinity or is not a number, or a layer state is not a number; `path` is not
  * written then. The elements are aligned. */
 nt_status nt__check_finite(const char *path, const nt__named_array *array, bool is_state);
@@ -526,12 +530,16 @@ nt_status nt__record_state(nt_run *run, const nt__position *at, const char *reas
                            size_t count);
 /* Waits until all are on the disk. */
 nt_status nt__recording_end(nt_run *run);
+/* C67: the parameters of the best record, where they are asked for. Once those on the disk are known to be whole. */
+nt_status nt__restore_best(nt_run *run);
+/* Error when that was done. */
+nt_status nt__check_not_restored(const nt_run *run);
 
 /* How the settings say to keep them. */
 nt__retention nt__run_retention(const nt_run *run);
 
 /* resume.c: the record to go on from, found and read before anything is built; its seed; its identity. */
-nt_status nt__resume_find(nt_run *run, const char *source);
+nt_status nt__resume_find(nt_run *run, const nt_run_options *options);
 /* The record's seed in place of the one asked for. */
 nt_status nt__resume_seed(nt_run *run);
 /* C35, once the fields have their values. */

@@ -356,6 +356,7 @@ nt_status nt__settings_resolve(nt_run *run, const nt_run_options *options) {
     s->trace_transfers = options->trace_transfers;
     s->gradient_norm = options->gradient_norm;
     s->histograms = options->histograms;
+    s->restore_best = options->restore_best;
     s->no_disk_cache = options->no_disk_cache;
     if (status == NT_OK) status = take_loggers(run, options);
     if (status == NT_OK) status = find_batch(run, options->batch);

@@ -423,7 +423,8 @@ nt_status nt_train(nt_run *run) {
         return nt__fail(NT_INVALID,
                         "experiment '%s' has no split 'train' (its splits: %s), so this handle only evaluates",
                         run->experiment->name, nt__data_split_names(run->data));
-    status = nt__drift_tell(run, true);
+    status = nt__check_not_restored(run);
+    if (status == NT_OK) status = nt__drift_tell(run, true);
     if (status != NT_OK) return status;
     nt__arena arena = {0};
     loop l = {.run = run, .started = nt__seconds(), .steps_in_all = steps_in_all(run)};
@@ -445,11 +446,13 @@ nt_status nt_train(nt_run *run) {
     nt__arena_free(&arena);
     double seconds = nt__seconds() - l.started;
     if (status == NT_OK) status = nt__recording_end(run);
+    if (status == NT_OK) status = nt__restore_best(run);
     if (status == NT_OK) return nt__log_end(run, status, seconds);
     /* A log or a record that fails must not hide what ended the run. */
     nt__kept_error reason = {0};
     nt__error_keep(&reason, status);
-    nt__recording_end(run);
+    nt_status ended = nt__recording_end(run);
+    if (ended == NT_OK && status == NT_INTERRUPTED) nt__restore_best(run);
     nt__log_end(run, status, seconds);
     return nt__error_raise(&reason);
 }

@@ -16,7 +16,7 @@
     FIELD(bool, no_bias, false, "a bool with no in its name")  \
     FIELD(const char *, data_dir, "data", "a string")          \
     FIELD(int, max_epochs, 5, "a field with a keyword's name") \
-    FIELD(double, weights, 1.5, "a field with the name of a keyword of another command")
+    FIELD(double, input, 1.5, "a field with the name of a keyword of another command")
 
 NT_EXPERIMENT(Some, SOME)
 NT_DEFINE(Some, SOME, .build_data = NULL);
@@ -189,14 +189,31 @@ static void a_keyword_goes_before_a_field_of_its_name(void **state) {
 
 static void a_keyword_of_another_command_leaves_its_name_to_fields(void **state) {
     (void)state;
-    reads("--weights=2.5");
-    assert_true(fields.weights == 2.5);
-    assert_null(options.weights);
+    reads("--input=2.5");
+    assert_true(fields.input == 2.5);
+    assert_int_equal(options.inputs.count, 0);
     refuses("--split is a flag of nitro evaluate and not of this command: leave it out", "--split=val");
     assert_int_equal(read_words(NT__EVALUATE, "a.c", "--weights=file", "--split", "val"), NT_OK);
-    assert_true(fields.weights == 1.5);
+    assert_true(fields.input == 1.5);
     assert_string_equal(options.weights, "file");
     assert_string_equal(options.split, "val");
+}
+
+/* --resume alone, and behind an equals sign only: a word behind it is a file. */
+static void resume_may_have_a_value(void **state) {
+    (void)state;
+    reads("--seed=1");
+    assert_null(options.run.resume);
+    reads("--resume", "--seed=1");
+    assert_string_equal(options.run.resume, "auto");
+    reads("--resume=latest:best", "--restore-best");
+    assert_string_equal(options.run.resume, "latest:best");
+    assert_true(options.run.restore_best);
+    reads("--weights=others.safetensors", "--weight-map=a=b:transpose", "--weight-map", "=c.*");
+    assert_string_equal(options.run.weights, "others.safetensors");
+    assert_int_equal(options.run.weight_map_count, 2);
+    assert_string_equal(options.run.weight_maps[0], "a=b:transpose");
+    assert_string_equal(options.run.weight_maps[1], "=c.*");
 }
 
 static void help_never_takes_a_value(void **state) {
@@ -252,6 +269,7 @@ int main(void) {
         cmocka_unit_test(schedules_add_up),
         cmocka_unit_test(a_keyword_goes_before_a_field_of_its_name),
         cmocka_unit_test(a_keyword_of_another_command_leaves_its_name_to_fields),
+        cmocka_unit_test(resume_may_have_a_value),
         cmocka_unit_test(help_never_takes_a_value),
         cmocka_unit_test(every_keyword_is_complete),
         cmocka_unit_test(every_refused_allocation_is_survived),

@@ -1,0 +1,296 @@
+/* Weights into a run: whether they fit, and parameters and layer states from them, all or nothing.
+ * Not here: reading the file (weights_file.c), saving (weights.c).
+ */
+#include <string.h>
+
+#include "run/records.h"
+#include "run/weights.h"
+
+static size_t count_states(const nt_run *run) {
+    size_t count = 0, place;
+    while (nt__layer_state(run, count, &place)) count++;
+    return count;
+}
+
+static char *piece(const nt__row *row, nt_array *flat) {
+    return (char *)flat->data + (size_t)row->offset * nt_dtype_size(row->type.dtype);
+}
+
+/* ---- the fit (C64) ---------------------------------------------------------------------------------------------- */
+
+enum { MOST_DIFFERENCES = 6 };
+
+/* The arrays that a file of the model has: parameters, then layer states. False beyond the last. */
+static bool array_at(const nt_run *run, size_t index, const char **path, nt__type *type) {
+    size_t rows = run->layout.row_count, place;
+    const nt__leaf *state = index < rows ? NULL : nt__layer_state(run, index - rows, &place);
+    if (index >= rows && !state) return false;
+    *path = state ? state->path : run->layout.rows[index].path;
+    *type = state ? state->type : run->layout.rows[index].type;
+    return true;
+}
+
+static bool has_array(const nt_run *run, const char *name) {
+    const char *path;
+    nt__type type;
+    for (size_t i = 0; array_at(run, i, &path, &type); i++)
+        if (strcmp(path, name) == 0) return true;
+    return false;
+}
+
+/* Numbers of a file that others wrote may have been kept in fewer bits, or in more. */
+static bool fits(const nt__weights *weights, nt__type there, nt__type here) {
+    if (nt__type_equal(there, here)) return true;
+    bool converts = weights->is_mapped && nt_dtype_is_float(there.dtype) && nt_dtype_is_float(here.dtype);
+    there.dtype = here.dtype;
+    return converts && nt__type_equal(there, here);
+}
+
+/* What of the file does not fit the model, up to six lines. */
+static size_t list_differences(const nt_run *run, const nt__weights *weights, nt__text *out) {
+    size_t found = 0;
+    const char *path;
+    nt__type type;
+    char here[NT__TYPE_TEXT], there[NT__TYPE_TEXT];
+    for (size_t i = 0; array_at(run, i, &path, &type); i++) {
+        const nt__named_array *array = nt__weights_find(weights, path);
+        if (array ? fits(weights, array->type, type) : nt__weights_keeps(weights, path)) continue;
+        if (++found <= MOST_DIFFERENCES)
+            nt__text_add(out, "\n  %s: %s in the model, %s in the file", path, nt__type_text(type, here),
+                         array ? nt__type_text(array->type, there) : "missing");
+    }
+    /* A handle that does not train has not traced train_step, so what only that declares is not in the model. */
+    bool may_have_more = weights->is_mapped || (run->settings.manual && !run->train);
+    for (size_t i = 0; i < weights->count && !may_have_more; i++) {
+        if (has_array(run, weights->arrays[i].name)) continue;
+        if (++found <= MOST_DIFFERENCES)
+            nt__text_add(out, "\n  %s: not in the model, %s in the file", weights->arrays[i].name,
+                         nt__type_text(weights->arrays[i].type, there));
+    }
+    return found;
+}
+
+static nt_status check_file(const nt_run *run, const char *path, const nt__weights *weights) {
+    nt__text differences = {0};
+    const char *advice = weights->is_mapped
+                             ? "change the maps (FROM=TO, FROM=TO:transpose, =TO for what keeps its values)"
+                             : "give the GRAPH_CONST fields the values it was trained with, or name another file";
+    size_t found = list_differences(run, weights, &differences);
+    nt_status status = NT_OK;
+    if (found)
+        status = nt__fail(NT_INVALID, "%s does not fit experiment '%s'; %s. %zu arrays differ:%s%s", path,
+                          run->experiment->name, advice, found, differences.data ? differences.data : "",
+                          found > MOST_DIFFERENCES ? "\n  ..." : "");
+    nt__text_free(&differences);
+    return status;
+}
+
+/* A buffer of the run with what is to take its place. */
+typedef struct replaced {
+    nt__buffer *buffer, fresh;
+} replaced;
+
+/* Puts what was uploaded into use, or frees it; the others are as they were. */
+static void settle(replaced *all, size_t count, bool use) {
+    for (size_t i = 0; i < count; i++) {
+        if (all[i].fresh.state != NT__BUFFER_ALIVE) continue;
+        nt__buffer_free(use ? all[i].buffer : &all[i].fresh);
+        if (use) *all[i].buffer = all[i].fresh;
+    }
+}
+
+static void copy_elements(const nt__named_array *from, nt_dtype dtype, int64_t count, char *to) {
+    size_t there = nt_dtype_size(from->type.dtype), here = nt_dtype_size(dtype);
+    if (from->type.dtype == dtype) {
+        memcpy(to, from->data, (size_t)count * here);
+        return;
+    }
+    for (int64_t i = 0; i < count; i++)
+        nt__element_set(dtype, to + (size_t)i * here,
+                        nt__element_get(from->type.dtype, (const char *)from->data + (size_t)i * there));
+}
+
+/* Whether some parameter of the group keeps what it has. */
+static bool keeps_some(const nt_run *run, int group, const nt__weights *weights) {
+    for (size_t i = 0; i < run->layout.row_count; i++)
+        if (run->layout.rows[i].group == group && !nt__weights_find(weights, run->layout.rows[i].path)) return true;
+    return false;
+}
+
+/* Parameters of a group, and the states of its rule that start at them. */
+static nt_status upload_group(nt_run *run, int group, const nt__weights *weights, nt__buffer *fresh,
+                              nt__buffer *states) {
+    nt__type type = nt__group_type(&run->layout.groups[group]);
+    nt_array *flat = nt_array_new(type.dtype, type.shape);
+    if (!flat) return NT_OUT_OF_MEMORY;
+    nt_status status = keeps_some(run, group, weights)
+                           ? nt__buffer_read(run->engine, &run->device.parameters[group], flat->data)
+                           : NT_OK;
+    for (size_t i = 0; status == NT_OK && i < run->layout.row_count; i++) {
+        const nt__row *row = &run->layout.rows[i];
+        const nt__named_array *array = row->group == group ? nt__weights_find(weights, row->path) : NULL;
+        if (array) copy_elements(array, row->type.dtype, row->length, piece(row, flat));
+    }
+    if (status == NT_OK)
+        status = nt__buffer_upload(run->engine, 0, run->device.parameters[group].name, NT__PARAMETERS, type, flat->data,
+                                   fresh);
+    if (status == NT_OK && run->training) status = nt__states_restart(run, (size_t)group, flat->data, states);
+    nt_array_free(flat);
+    return status;
+}
+
+static nt_status upload_state(const nt_run *run, const nt__leaf *state, const nt__weights *weights, nt__buffer *fresh) {
+    const nt__named_array *array = nt__weights_find(weights, state->path);
+    if (!array) return NT_OK;
+    nt_array *values = nt_array_new(state->type.dtype, state->type.shape);
+    if (!values) return NT_OUT_OF_MEMORY;
+    copy_elements(array, state->type.dtype, nt_shape_elements(state->type.shape), values->data);
+    nt_status status =
+        nt__buffer_upload(run->engine, 0, state->path, NT__LAYER_STATE, state->type, values->data, fresh);
+    nt_array_free(values);
+    return status;
+}
+
+static nt_status upload_all(nt_run *run, const nt__weights *weights, replaced *all, nt__buffer *states) {
+    nt_status status = NT_OK;
+    const nt__leaf *state;
+    size_t place, count = 0;
+    for (size_t g = 0; status == NT_OK && g < run->layout.group_count; g++) {
+        all[count].buffer = &run->device.parameters[g];
+        status = upload_group(run, (int)g, weights, &all[count++].fresh, states);
+    }
+    for (size_t i = 0; status == NT_OK && (state = nt__layer_state(run, i, &place)); i++) {
+        all[count].buffer = &run->device.layer_states[place];
+        status = upload_state(run, state, weights, &all[count++].fresh);
+    }
+    return status;
+}
+
+/* ---- the report ------------------------------------------------------------------------------------------------- */
+
+static void add_name(nt__text *text, size_t found, const char *name) {
+    if (found < MOST_DIFFERENCES) nt__text_add(text, "%s%s", found ? ", " : ": ", name);
+    if (found == MOST_DIFFERENCES) nt__text_add(text, ", ...");
+}
+
+static size_t list_kept(const nt_run *run, const nt__weights *weights, nt__text *names) {
+    size_t found = 0;
+    const char *path;
+    nt__type type;
+    for (size_t i = 0; array_at(run, i, &path, &type); i++)
+        if (!nt__weights_find(weights, path)) add_name(names, found++, path);
+    return found;
+}
+
+static size_t list_unused(const nt_run *run, const nt__weights *weights, nt__text *names) {
+    size_t found = 0;
+    for (size_t i = 0; i < weights->count; i++)
+        if (!has_array(run, weights->arrays[i].name)) add_name(names, found++, weights->arrays[i].name);
+    return found;
+}
+
+/* What matched, where names were changed: a rule that fits nothing would else go unseen. */
+static nt_status report(const nt_run *run, const char *source, const nt__weights *weights) {
+    nt__text kept = {0}, unused = {0};
+    size_t kept_count = list_kept(run, weights, &kept), unused_count = list_unused(run, weights, &unused);
+    bool failed = kept.failed || unused.failed;
+    if (!failed && !run->settings.quiet)
+        nt__notice("%s: %zu arrays of %s are taken (%zu renamed, %zu transposed); %zu of the model keep what they "
+                   "have%s; %zu of the file are not used%s",
+                   run->experiment->name, weights->count - unused_count, source, weights->renamed, weights->transposed,
+                   kept_count, kept.data ? kept.data : "", unused_count, unused.data ? unused.data : "");
+    nt__text_free(&kept);
+    nt__text_free(&unused);
+    return failed ? NT_OUT_OF_MEMORY : NT_OK;
+}
+
+/* ---- all of it -------------------------------------------------------------------------------------------------- */
+
+/* Half of a file would be a model that nobody trained. */
+nt_status nt__weights_take(nt_run *run, const char *source, const nt__weights *weights) {
+    nt_status status = check_file(run, source, weights);
+    if (status != NT_OK) return status;
+    size_t arrays = run->layout.group_count + count_states(run), count = arrays + run->state_count;
+    replaced *all = nt__alloc(count, sizeof *all);
+    nt__buffer *states = nt__alloc(run->state_count + 1, sizeof *states);
+    status = all && states ? upload_all(run, weights, all, states) : NT_OUT_OF_MEMORY;
+    if (status == NT_OK && weights->is_mapped) status = report(run, source, weights);
+    for (size_t i = 0; all && states && i < run->state_count; i++)
+        all[arrays + i] = (replaced){&run->device.states[i], states[i]};
+    if (all && states) settle(all, count, status == NT_OK);
+    nt__free(states);
+    nt__free(all);
+    return status;
+}
+
+/* ---- before there is a layout ----------------------------------------------------------------------------------- */
+
+void nt__forget_waiting(nt_run *run) {
+    if (run->waiting.weights) nt__weights_free(run->waiting.weights);
+    nt__free(run->waiting.weights);
+    nt__free(run->waiting.source);
+    run->waiting.weights = NULL;
+    run->waiting.source = NULL;
+}
+
+/* Takes the weights over, in place of those that wait already. */
+static nt_status keep_waiting(nt_run *run, const char *source, nt__weights *weights) {
+    char *copy = nt__strdup(source);
+    nt__weights *kept = nt__alloc(1, sizeof *kept);
+    if (!copy || !kept) {
+        nt__free(copy);
+        nt__free(kept);
+        nt__weights_free(weights);
+        return NT_OUT_OF_MEMORY;
+    }
+    nt__forget_waiting(run);
+    *kept = *weights;
+    run->waiting.weights = kept;
+    run->waiting.source = copy;
+    return NT_OK;
+}
+
+nt_status nt__load_waiting(nt_run *run) {
+    if (!run->waiting.weights) return NT_OK;
+    nt_status status = nt__weights_take(run, run->waiting.source, run->waiting.weights);
+    if (status == NT_OK) nt__forget_waiting(run);
+    return status;
+}
+
+/* ---- calls ------------------------------------------------------------------------------------------------------ */
+
+nt_status nt_run_load_mapped(nt_run *run, const char *source, const char *const *maps, size_t map_count) {
+    nt__weights weights;
+    if (!nt__given(run, "nt_run_load_mapped", "run") || !nt__given(source, "nt_run_load_mapped", "source"))
+        return NT_INVALID;
+    nt_status status = nt__weights_read(run, source, maps, map_count, &weights);
+    if (status != NT_OK) return status;
+    if (!nt__is_laid_out(run)) return keep_waiting(run, source, &weights);
+    status = nt__weights_take(run, source, &weights);
+    nt__weights_free(&weights);
+    return status;
+}
+
+nt_status nt_run_load(nt_run *run, const char *path) {
+    if (!nt__given(run, "nt_run_load", "run") || !nt__given(path, "nt_run_load", "path")) return NT_INVALID;
+    return nt_run_load_mapped(run, path, NULL, 0);
+}
+
+/* What an option of a new run says. */
+nt_status nt__weights_start(nt_run *run, const nt_run_options *options) {
+    nt__weights weights;
+    if (!options->weights || !*options->weights) return NT_OK;
+    nt_status status =
+        nt__weights_read(run, options->weights, options->weight_maps, options->weight_map_count, &weights);
+    if (status != NT_OK) return status;
+    status = nt__weights_take(run, options->weights, &weights);
+    if (status == NT_OK && options->restore_optimizer)
+        status = weights.is_record
+                     ? nt__restore_optimizer(run, &weights.record)
+                     : nt__fail(NT_INVALID,
+                                "restore_optimizer is given, and '%s' is no checkpoint: it has no states of an "
+                                "optimizer",
+                                options->weights);
+    nt__weights_free(&weights);
+    return status;
+}

@@ -1,0 +1,41 @@
+/* Weights: parameters and layer states to load into a run, from a file of nitro's, from a record, or from a file that
+ * others wrote. Not here: saving (weights.c).
+ */
+#ifndef NT_RUN_WEIGHTS_H
+#define NT_RUN_WEIGHTS_H
+
+#include "record/record.h"
+#include "run/run_internal.h"
+
+/* Arrays under the paths of a model. All zeros: none. */
+typedef struct nt__weights {
+    nt__record record; /* the file; facts NULL: it is no record */
+    bool is_record;
+    nt__named_array *arrays;
+    size_t count;
+
+    /* Of a file whose names were changed: it need not fit in all. */
+    bool is_mapped;
+    const char **kept; /* patterns of paths that keep what they have */
+    size_t kept_count, renamed, transposed;
+    nt_array **made; /* what was transposed */
+    size_t made_count;
+    nt__arena arena;
+} nt__weights;
+
+/* weights_file.c: reads `source`, a path or a record as `resume` names it, and applies rules to the names in it. */
+nt_status nt__weights_read(nt_run *run, const char *source, const char *const *maps, size_t map_count,
+                           nt__weights *out);
+const nt__named_array *nt__weights_find(const nt__weights *weights, const char *path);
+void nt__weights_free(nt__weights *weights);
+
+/* weights_map.c */
+/* "FROM=TO[:transpose | :AXES]"; see nt_run_load_mapped. The error names the rule. */
+nt_status nt__weights_map(nt__weights *weights, const char *const *maps, size_t count);
+/* Whether a path is one that keeps what it has. */
+bool nt__weights_keeps(const nt__weights *weights, const char *path);
+
+/* load.c: parameters and layer states of weights, all or nothing. `source` is for messages. */
+nt_status nt__weights_take(nt_run *run, const char *source, const nt__weights *weights);
+
+#endif

@@ -1,0 +1,95 @@
+/* The file that weights are read from: which one it is, and what of it are weights.
+ * Not here: other names for its arrays (weights_map.c), the model (load.c).
+ */
+#include <string.h>
+#include <unistd.h>
+
+#include "run/records.h"
+#include "run/weights.h"
+
+const nt__named_array *nt__weights_find(const nt__weights *weights, const char *path) {
+    for (size_t i = 0; i < weights->count; i++)
+        if (strcmp(weights->arrays[i].name, path) == 0) return &weights->arrays[i];
+    return NULL;
+}
+
+void nt__weights_free(nt__weights *weights) {
+    for (size_t i = 0; i < weights->made_count; i++) nt_array_free(weights->made[i]);
+    nt__record_free(&weights->record);
+    nt__arena_free(&weights->arena);
+    *weights = (nt__weights){0};
+}
+
+/* ---- which file ------------------------------------------------------------------------------------------------- */
+
+/* A file of that name comes first; else it is RUN:CHECKPOINT. NULL with a message: there is none. */
+static nt_status find_path(nt_run *run, const char *source, nt__record_source *out) {
+    *out = (nt__record_source){0};
+    if (access(source, F_OK) == 0 || !strchr(source, ':')) {
+        out->path = nt__strdup(source);
+        return out->path ? NT_OK : NT_OUT_OF_MEMORY;
+    }
+    const nt__retention kept = nt__run_retention(run);
+    return nt__record_source_find(source, run->settings.run_dir, &kept, out);
+}
+
+/* ---- what of it are weights ------------------------------------------------------------------------------------- */
+
+static const char *behind(const char *name, const char *prefix) {
+    size_t length = strlen(prefix);
+    return strncmp(name, prefix, length) == 0 ? name + length : NULL;
+}
+
+static bool has_prefix(const nt__record *record, const char *prefix) {
+    for (size_t i = 0; i < record->count; i++)
+        if (behind(record->arrays[i].name, prefix)) return true;
+    return false;
+}
+
+/* Of a record the parameters that evaluations had, and the states of layers, without the counter of draws. */
+static const char *path_in_record(const nt__record *record, const char *name) {
+    bool averaged = has_prefix(record, NT__RECORD_AVERAGES);
+    const char *path = behind(name, averaged ? NT__RECORD_AVERAGES : NT__RECORD_PARAMETERS);
+    if (path) return path;
+    path = behind(name, NT__RECORD_STATES);
+    return path && strcmp(path, NT__DRAWS_PATH) != 0 ? path : NULL;
+}
+
+static nt_status list_arrays(nt__weights *weights) {
+    const nt__record *record = &weights->record;
+    weights->arrays = nt__arena_alloc(&weights->arena, record->count + 1, sizeof *weights->arrays);
+    if (!weights->arrays) return NT_OUT_OF_MEMORY;
+    for (size_t i = 0; i < record->count; i++) {
+        const char *name = record->arrays[i].name;
+        const char *path = weights->is_record ? path_in_record(record, name) : name;
+        if (!path) continue;
+        weights->arrays[weights->count] = record->arrays[i];
+        weights->arrays[weights->count++].name = path;
+    }
+    return NT_OK;
+}
+
+static nt_status read_file(const char *path, nt__weights *out) {
+    nt__record *record = &out->record;
+    nt_status status = nt__safetensors_read(path, &record->file);
+    if (status != NT_OK) return status;
+    record->arrays = record->file.arrays;
+    record->count = record->file.count;
+    out->is_record = has_prefix(record, NT__RECORD_PARAMETERS);
+    if (!out->is_record) return NT_OK;
+    nt__record_free(record);
+    return nt__record_load(path, record);
+}
+
+nt_status nt__weights_read(nt_run *run, const char *source, const char *const *maps, size_t map_count,
+                           nt__weights *out) {
+    nt__record_source found;
+    *out = (nt__weights){0};
+    nt_status status = find_path(run, source, &found);
+    if (status == NT_OK) status = read_file(found.path, out);
+    if (status == NT_OK) status = list_arrays(out);
+    if (status == NT_OK) status = nt__weights_map(out, maps, map_count);
+    nt__record_source_free(&found);
+    if (status != NT_OK) nt__weights_free(out);
+    return status;
+}

@@ -1,0 +1,203 @@
+/* Rules that change the names of a file's arrays to those of a model, and turn their axes.
+ * Not here: whether the result fits the model (load.c).
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "run/weights.h"
+
+/* A rule, "FROM=TO:AXES", cut up. */
+typedef struct rule {
+    const char *text; /* all of it, for messages */
+    char *from, *to;
+    bool transposes, reverses;
+    int axes[NT_MAX_RANK], axis_count;
+} rule;
+
+/* ---- reading a rule --------------------------------------------------------------------------------------------- */
+
+static nt_status refuse(const rule *r, const char *why) {
+    return nt__fail(NT_INVALID,
+                    "the map '%s' is none: %s. A map is FROM=TO, FROM=TO:transpose or FROM=TO:AXES, as in "
+                    "'model.*.fc.weight=*.dense.weight:transpose'; FROM= leaves an array out, =TO keeps what the model "
+                    "has",
+                    r->text, why);
+}
+
+static int count_stars(const char *pattern) {
+    int count = 0;
+    for (const char *at = pattern; *at; at++) count += *at == '*';
+    return count;
+}
+
+/* "2,3,1,0": each axis once. */
+static nt_status read_axes(rule *r, const char *text) {
+    bool seen[NT_MAX_RANK] = {false};
+    r->transposes = true;
+    if (strcmp(text, "transpose") == 0) {
+        r->reverses = true;
+        return NT_OK;
+    }
+    for (const char *at = text;; at++) {
+        char *end;
+        long axis = strtol(at, &end, 10);
+        if (end == at || axis < 0 || axis >= NT_MAX_RANK || r->axis_count == NT_MAX_RANK || seen[axis])
+            return refuse(r, "behind the colon stands neither 'transpose' nor a list of different axes");
+        seen[axis] = true;
+        r->axes[r->axis_count++] = (int)axis;
+        at = end;
+        if (!*at) break;
+        if (*at != ',') return refuse(r, "behind the colon stands neither 'transpose' nor a list of different axes");
+    }
+    for (int i = 0; i < r->axis_count; i++)
+        if (!seen[i]) return refuse(r, "the axes are not those from 0 on, each once");
+    return NT_OK;
+}
+
+static nt_status read_rule(nt__arena *arena, const char *text, rule *out) {
+    *out = (rule){.text = text};
+    const char *equals = strchr(text, '=');
+    if (!equals) return refuse(out, "it has no '='");
+    const char *colon = strchr(equals, ':');
+    size_t to_length = colon ? (size_t)(colon - equals - 1) : strlen(equals + 1);
+    out->from = nt__arena_sprintf(arena, "%.*s", (int)(equals - text), text);
+    out->to = nt__arena_sprintf(arena, "%.*s", (int)to_length, equals + 1);
+    if (!out->from || !out->to) return NT_OUT_OF_MEMORY;
+    if (!*out->from && !*out->to) return refuse(out, "it names nothing");
+    if (count_stars(out->from) > 1 || count_stars(out->to) > 1) return refuse(out, "a side has more than one '*'");
+    if (*out->from && count_stars(out->to) > count_stars(out->from))
+        return refuse(out, "TO has a '*' and FROM has none");
+    return colon ? read_axes(out, colon + 1) : NT_OK;
+}
+
+/* ---- names ------------------------------------------------------------------------------------------------------ */
+
+/* What the star stands for, in *star with *length; a pattern without one matches itself alone. */
+static bool match(const char *pattern, const char *name, const char **star, size_t *length) {
+    const char *at = strchr(pattern, '*');
+    *star = "";
+    *length = 0;
+    if (!at) return strcmp(pattern, name) == 0;
+    size_t before = (size_t)(at - pattern), behind = strlen(at + 1), all = strlen(name);
+    if (all < before + behind || strncmp(pattern, name, before) != 0 || strcmp(at + 1, name + all - behind) != 0)
+        return false;
+    *star = name + before;
+    *length = all - before - behind;
+    return true;
+}
+
+/* TO with what the star of FROM stood for. */
+static const char *rename_to(nt__arena *arena, const char *to, const char *star, size_t length) {
+    const char *at = strchr(to, '*');
+    if (!at) return to;
+    return nt__arena_sprintf(arena, "%.*s%.*s%s", (int)(at - to), to, (int)length, star, at + 1);
+}
+
+bool nt__weights_keeps(const nt__weights *weights, const char *path) {
+    const char *star;
+    size_t length;
+    for (size_t i = 0; i < weights->kept_count; i++)
+        if (match(weights->kept[i], path, &star, &length)) return true;
+    return false;
+}
+
+/* ---- axes ------------------------------------------------------------------------------------------------------- */
+
+static nt_status check_axes(const rule *r, const nt__named_array *array) {
+    char text[NT__TYPE_TEXT];
+    int rank = array->type.shape.rank;
+    if (r->reverses ? rank >= 2 : rank == r->axis_count) return NT_OK;
+    return nt__fail(NT_INVALID, "the map '%s' cannot turn the axes of '%s', which is %s", r->text, array->name,
+                    nt__type_text(array->type, text));
+}
+
+/* Elements in the order of the new axes: axis i of the result is axis axes[i] of the array. */
+static void turn(const nt__named_array *from, const int *axes, nt_array *to) {
+    int rank = to->shape.rank;
+    size_t size = nt_dtype_size(to->dtype);
+    int64_t strides[NT_MAX_RANK], stride = 1, index[NT_MAX_RANK] = {0}, count = nt_shape_elements(to->shape);
+    for (int i = rank - 1; i >= 0; i--) {
+        strides[i] = stride;
+        stride *= from->type.shape.dims[i];
+    }
+    for (int64_t k = 0; k < count; k++) {
+        int64_t at = 0;
+        for (int i = 0; i < rank; i++) at += index[i] * strides[axes[i]];
+        memcpy((char *)to->data + (size_t)k * size, (const char *)from->data + (size_t)at * size, size);
+        for (int i = rank - 1; i >= 0 && ++index[i] == to->shape.dims[i]; i--) index[i] = 0;
+    }
+}
+
+static nt_status transpose(nt__weights *weights, const rule *r, nt__named_array *array) {
+    nt_status status = check_axes(r, array);
+    if (status != NT_OK) return status;
+    int axes[NT_MAX_RANK], rank = array->type.shape.rank;
+    nt_shape shape = {.rank = rank};
+    for (int i = 0; i < rank; i++) {
+        axes[i] = r->reverses ? rank - 1 - i : r->axes[i];
+        shape.dims[i] = array->type.shape.dims[axes[i]];
+    }
+    nt_array *turned = nt_array_new(array->type.dtype, shape);
+    if (!turned) return NT_OUT_OF_MEMORY;
+    turn(array, axes, turned);
+    weights->made[weights->made_count++] = turned;
+    array->type.shape = shape;
+    array->data = turned->data;
+    weights->transposed++;
+    return NT_OK;
+}
+
+/* ---- all of them ------------------------------------------------------------------------------------------------ */
+
+/* The first rule that fits an array is its. *keeps: the array stays in the list. */
+static nt_status apply(nt__weights *weights, const rule *rules, size_t count, nt__named_array *array, bool *keeps) {
+    const char *star;
+    size_t length;
+    *keeps = true;
+    for (size_t i = 0; i < count; i++) {
+        const rule *r = &rules[i];
+        if (!*r->from || !match(r->from, array->name, &star, &length)) continue;
+        *keeps = *r->to != 0;
+        if (!*keeps) return NT_OK;
+        nt_status status = r->transposes ? transpose(weights, r, array) : NT_OK;
+        const char *name = rename_to(&weights->arena, r->to, star, length);
+        if (!name) return NT_OUT_OF_MEMORY;
+        weights->renamed += strcmp(name, array->name) != 0;
+        array->name = name;
+        return status;
+    }
+    return NT_OK;
+}
+
+static nt_status check_names(const nt__weights *weights) {
+    for (size_t i = 0; i < weights->count; i++)
+        if (nt__weights_find(weights, weights->arrays[i].name) != &weights->arrays[i])
+            return nt__fail(NT_INVALID, "the maps give two arrays of the file the name '%s'", weights->arrays[i].name);
+    return NT_OK;
+}
+
+static nt_status apply_all(nt__weights *weights, const rule *rules, size_t count) {
+    size_t left = 0;
+    for (size_t i = 0; i < weights->count; i++) {
+        bool keeps;
+        nt_status status = apply(weights, rules, count, &weights->arrays[i], &keeps);
+        if (status != NT_OK) return status;
+        if (keeps) weights->arrays[left++] = weights->arrays[i];
+    }
+    weights->count = left;
+    return check_names(weights);
+}
+
+nt_status nt__weights_map(nt__weights *weights, const char *const *maps, size_t count) {
+    if (count == 0) return NT_OK;
+    rule *rules = nt__arena_alloc(&weights->arena, count, sizeof *rules);
+    weights->kept = nt__arena_alloc(&weights->arena, count, sizeof *weights->kept);
+    weights->made = nt__arena_alloc(&weights->arena, weights->count + 1, sizeof *weights->made);
+    nt_status status = rules && weights->kept && weights->made ? NT_OK : NT_OUT_OF_MEMORY;
+    for (size_t i = 0; status == NT_OK && i < count; i++) {
+        status = read_rule(&weights->arena, maps[i], &rules[i]);
+        if (status == NT_OK && !*rules[i].from) weights->kept[weights->kept_count++] = rules[i].to;
+    }
+    weights->is_mapped = true;
+    return status == NT_OK ? apply_all(weights, rules, count) : status;
+}

@@ -1,0 +1,318 @@
+/* Weights to start with: of a checkpoint (its averages where it has some, C60), with the states of its rules (C66), and
+ * of a file that others wrote, whose arrays have other names, other axes and another element type. D1, D7, B27, B46.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "resume.h"
+
+static Course fields;
+static nt__text notices;
+static nt_rule chosen;
+
+static void keep_notice(const char *text, void *context) {
+    (void)context;
+    nt__text_add(&notices, "%s\n", text);
+}
+
+static nt_rule choose(const void *e, const char *group) {
+    (void)e;
+    (void)group;
+    return chosen;
+}
+
+static course make_course(void) {
+    course c = {.experiment = *Course_experiment(), .fields = &fields};
+    nt_array_free(fields.shift);
+    fields = Course_defaults();
+    fields.shift = course_shift();
+    fields.normed = true;
+    chosen = nt_adam();
+    c.experiment.hooks.optimizer = choose;
+    c.options.max_epochs = (nt_maybe_int){true, 2};
+    scratch_remove_path(course_folder());
+    nt__text_free(&notices);
+    return c;
+}
+
+static nt_status start(const course *c, nt_run_options options, nt_run **out) {
+    options.run_dir = course_folder();
+    return nt_run_new(&c->experiment, c->fields, &options, out);
+}
+
+static void assert_parameter(nt_run *run, const char *path, const void *elements) {
+    nt_array *array = nt_run_parameter(run, path);
+    assert_non_null(array);
+    assert_memory_equal(array->data, elements, array->bytes);
+    nt_array_free(array);
+}
+
+static void assert_told(const char *part) {
+    if (!notices.data || !strstr(notices.data, part))
+        fail_msg("no '%s' in:\n%s", part, notices.data ? notices.data : "");
+}
+
+/* ---- of a checkpoint -------------------------------------------------------------------------------------------- */
+
+/* B27, B46: parameters and states, and nothing of where the run was. */
+static void a_checkpoint_is_a_start(void **state) {
+    (void)state;
+    course c = make_course();
+    trained t;
+    nt_run *run;
+    train_stretch(&c, (stretch){0});
+    trained_read(&t);
+    nt_run_options options = c.options;
+    options.weights = "latest:latest";
+    options.quiet = true;
+    assert_ok(start(&c, options, &run));
+    assert_int_equal(nt_run_step(run), 0);
+    assert_int_equal(nt_run_epoch(run), 0);
+    assert_parameter(run, "hidden.weight", nt__record_find(&t.record, "parameters/hidden.weight")->data);
+    nt_array *mean = nt_run_state(run, "norm.mean");
+    assert_non_null(mean);
+    assert_memory_equal(mean->data, nt__record_find(&t.record, "states/norm.mean")->data, mean->bytes);
+    nt_array_free(mean);
+    float moments[56];
+    assert_int_equal(run->device.states[0].bytes, sizeof moments);
+    assert_ok(nt__buffer_read(run->engine, &run->device.states[0], moments));
+    for (size_t i = 0; i < 56; i++) assert_true(moments[i] == 0); /* the optimizer begins anew */
+    nt_run_free(run);
+    options.evaluate_only = true;
+    assert_ok(start(&c, options, &run));
+    assert_parameter(run, "logits.bias", nt__record_find(&t.record, "parameters/logits.bias")->data);
+    assert_ok(nt_validate(run, NULL));
+    nt_run_free(run);
+    trained_free(&t);
+}
+
+static void with_averages_it_gives_those(void **state) {
+    (void)state;
+    course c = make_course();
+    trained t;
+    nt_run *run;
+    c.options.ema_decay = (nt_maybe_double){true, 0.5};
+    train_stretch(&c, (stretch){0});
+    trained_read(&t);
+    nt_run_options options = c.options;
+    options.weights = "latest:best";
+    options.quiet = options.evaluate_only = true;
+    assert_ok(start(&c, options, &run));
+    const nt__named_array *average = nt__record_find(&t.record, "averages/hidden.weight");
+    const nt__named_array *parameter = nt__record_find(&t.record, "parameters/hidden.weight");
+    assert_true(memcmp(average->data, parameter->data, 4 * 24) != 0);
+    nt_run_free(run);
+    options.weights = "latest:latest";
+    assert_ok(start(&c, options, &run));
+    assert_parameter(run, "hidden.weight", average->data);
+    nt_run_free(run);
+    trained_free(&t);
+}
+
+/* C66 */
+static void the_optimizer_can_be_taken_too(void **state) {
+    (void)state;
+    course c = make_course();
+    trained t;
+    nt_run *run;
+    train_stretch(&c, (stretch){0});
+    trained_read(&t);
+    nt_run_options options = c.options;
+    options.weights = "latest:latest";
+    options.restore_optimizer = options.quiet = true;
+    assert_ok(start(&c, options, &run));
+    assert_int_equal(nt_run_step(run), 0);
+    const nt__named_array *m = nt__record_find(&t.record, "optimizer/default/0.Adam.m");
+    assert_non_null(m);
+    nt_array *now = nt_array_new(m->type.dtype, m->type.shape);
+    assert_ok(nt__buffer_read(run->engine, &run->device.states[0], now->data));
+    assert_memory_equal(now->data, m->data, now->bytes);
+    nt_array_free(now);
+    nt_run_free(run);
+    chosen = nt_momentum();
+    assert_fails(start(&c, options, &run), NT_INVALID, "the optimizer of group 'default' was Adam");
+    options.weights = NULL;
+    assert_fails(start(&c, options, &run), NT_INVALID, "restore_optimizer goes with weights from a checkpoint");
+    options.restore_optimizer = false;
+    options.weights = options.resume = "latest:latest";
+    assert_fails(start(&c, options, &run), NT_INVALID, "goes on from a checkpoint, or starts with weights; leave one");
+    trained_free(&t);
+}
+
+/* D7 */
+static void another_model_is_refused_with_the_differences(void **state) {
+    (void)state;
+    course c = make_course();
+    nt_run *run;
+    train_stretch(&c, (stretch){0});
+    fields.hidden = 7;
+    nt_run_options options = c.options;
+    options.weights = "latest:latest";
+    options.quiet = true;
+    assert_fails(start(&c, options, &run), NT_INVALID, "hidden.weight: f32[4,7] in the model, f32[4,6] in the file");
+    options.weights = "nobody:latest";
+    assert_fails(start(&c, options, &run), NT_NOT_FOUND, "nobody");
+}
+
+/* ---- the best one at the end ------------------------------------------------------------------------------------ */
+
+/* The epoch of the best, which the run ends with. */
+static int64_t end_with_the_best(const course *c, const char *mode) {
+    nt__manifest manifest;
+    nt__record best;
+    nt_run *run;
+    nt_run_options options = c->options;
+    options.max_epochs = (nt_maybe_int){true, 3};
+    options.checkpoint_mode = mode;
+    options.restore_best = options.quiet = true;
+    assert_ok(start(c, options, &run));
+    assert_ok(nt_train(run));
+    assert_int_equal(nt_run_epoch(run), 3);
+    assert_int_equal(nt_run_step(run), 12);
+    assert_ok(nt__manifest_read(course_folder(), &manifest));
+    const nt__retention kept = nt__run_retention(run);
+    const nt__record_entry *entry = nt__manifest_best(&manifest, run->recording.id, false, &kept);
+    assert_non_null(entry);
+    int64_t epoch = entry->epoch;
+    char path[3 * SCRATCH_PATH];
+    snprintf(path, sizeof path, "%s/%s", course_folder(), entry->file);
+    assert_ok(nt__record_load(path, &best));
+    assert_parameter(run, "hidden.weight", nt__record_find(&best, "parameters/hidden.weight")->data);
+    assert_fails(nt_train(run), NT_INVALID, "so it trains no more. Make another run: with weights '");
+    nt__record_free(&best);
+    nt__manifest_free(&manifest);
+    nt_run_free(run);
+    return epoch;
+}
+
+/* B51, B52: of the lowest and the highest loss at least one is not that of the last epoch. */
+static void training_may_end_with_the_best(void **state) {
+    (void)state;
+    course c = make_course();
+    int64_t lowest = end_with_the_best(&c, "min"), highest = end_with_the_best(&c, "max");
+    assert_true(lowest < 3 || highest < 3);
+}
+
+static void without_a_score_it_ends_with_the_last(void **state) {
+    (void)state;
+    course c = make_course();
+    nt_run *run;
+    fields.val = false;
+    nt_run_options options = c.options;
+    options.restore_best = true;
+    nt_set_notice(keep_notice, NULL);
+    assert_ok(start(&c, options, &run));
+    assert_ok(nt_train(run));
+    assert_told("restore_best finds no checkpoint of this run that was scored by val_loss");
+    assert_ok(nt_train_more(run, 1, 0));
+    nt_run_free(run);
+    nt_set_notice(NULL, NULL);
+}
+
+/* ---- of others -------------------------------------------------------------------------------------------------- */
+
+/* As another program keeps such a model: matrices turned, 16 bits, other names. */
+static void write_foreign(const char *path) {
+    nt_array *fc = nt_array_new(NT_F16, nt_dims(6, 4)), *vector = nt_array_new(NT_F32, nt_dims(6)),
+             *head = nt_array_new(NT_F32, nt_dims(3, 6)), *count = nt_array_new(NT_I64, (nt_shape){0});
+    for (int i = 0; i < 24; i++) nt_array_set(fc, i, i);
+    for (int i = 0; i < 6; i++) nt_array_set(vector, i, 10 + i);
+    const nt__named_array arrays[] = {{"model.hidden.fc.weight", {NT_F16, fc->shape}, fc->data},
+                                      {"model.hidden.fc.bias", {NT_F32, vector->shape}, vector->data},
+                                      {"model.bn.weight", {NT_F32, vector->shape}, vector->data},
+                                      {"model.bn.bias", {NT_F32, vector->shape}, vector->data},
+                                      {"model.bn.running_mean", {NT_F32, vector->shape}, vector->data},
+                                      {"model.bn.running_var", {NT_F32, vector->shape}, vector->data},
+                                      {"model.bn.num_batches_tracked", {NT_I64, count->shape}, count->data},
+                                      {"head.weight", {NT_F32, head->shape}, head->data}};
+    assert_ok(nt__safetensors_write(path, arrays, sizeof arrays / sizeof *arrays, NULL, 0));
+    nt_array_free(fc);
+    nt_array_free(vector);
+    nt_array_free(head);
+    nt_array_free(count);
+}
+
+static void weights_of_others_come_under_other_names(void **state) {
+    (void)state;
+    course c = make_course();
+    nt_run *run, *fresh;
+    const char *path = scratch("foreign.safetensors");
+    const char *const maps[] = {"model.*.fc.weight=*.weight:1,0",
+                                "model.*.fc.bias=*.bias",
+                                "model.bn.weight=norm.scale",
+                                "model.bn.bias=norm.shift",
+                                "model.bn.running_mean=norm.mean",
+                                "model.bn.running_var=norm.variance",
+                                "head.*=",
+                                "=logits.*"};
+    write_foreign(path);
+    assert_ok(start(&c, (nt_run_options){.no_log = true, .quiet = true}, &fresh));
+    nt_set_notice(keep_notice, NULL);
+    nt_run_options options = {.no_log = true, .weights = path, .weight_maps = maps, .weight_map_count = 8};
+    assert_ok(start(&c, options, &run));
+    assert_told("6 arrays of ");
+    assert_told(
+        "(6 renamed, 1 transposed); 2 of the model keep what they have: logits.weight, logits.bias; 1 of the file "
+        "are not used: model.bn.num_batches_tracked");
+    nt_array *weight = nt_run_parameter(run, "hidden.weight"), *logits = nt_run_parameter(fresh, "logits.weight");
+    assert_true(nt_array_get(weight, 1) == 4 && nt_array_get(weight, 6) == 1); /* [0,1] and [1,0] of the turned one */
+    assert_parameter(run, "logits.weight", logits->data);
+    nt_array_free(weight);
+    nt_array_free(logits);
+    nt_array *variance = nt_run_state(run, "norm.variance");
+    assert_true(nt_array_get(variance, 5) == 15);
+    nt_array_free(variance);
+    nt_run_free(fresh);
+    assert_fails(nt_run_load(run, path), NT_INVALID, "hidden.weight: f32[4,6] in the model, missing in the file");
+    assert_fails(nt_run_load_mapped(run, path, maps, 1), NT_INVALID, "change the maps");
+    nt_run_free(run);
+}
+
+static void bad_maps_say_what_is_wrong(void **state) {
+    (void)state;
+    course c = make_course();
+    nt_run *run;
+    const char *path = scratch("foreign.safetensors");
+    const struct {
+        const char *map, *says;
+    } cases[] = {{"a", "the map 'a' is none: it has no '='"},
+                 {"=", "it names nothing"},
+                 {"a*b*=c", "a side has more than one '*'"},
+                 {"a=b*", "TO has a '*' and FROM has none"},
+                 {"a=b:turned", "neither 'transpose' nor a list of different axes"},
+                 {"a=b:0,0", "neither 'transpose' nor a list of different axes"},
+                 {"a=b:0,2", "the axes are not those from 0 on, each once"},
+                 {"head.weight=x:0,1,2", "cannot turn the axes of 'head.weight', which is f32[3,6]"},
+                 {"model.hidden.fc.bias=x:transpose", "cannot turn the axes of"},
+                 {"model.*=same", "the maps give two arrays of the file the name 'same'"}};
+    write_foreign(path);
+    assert_ok(start(&c, (nt_run_options){.no_log = true, .quiet = true}, &run));
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        assert_fails(nt_run_load_mapped(run, path, &cases[i].map, 1), NT_INVALID, cases[i].says);
+    nt_run_free(run);
+}
+
+static int end(void **state) {
+    nt_set_notice(NULL, NULL);
+    nt__text_free(&notices);
+    nt_array_free(fields.shift);
+    return shut_down_and_remove(state);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_checkpoint_is_a_start),
+        cmocka_unit_test(with_averages_it_gives_those),
+        cmocka_unit_test(the_optimizer_can_be_taken_too),
+        cmocka_unit_test(another_model_is_refused_with_the_differences),
+        cmocka_unit_test(training_may_end_with_the_best),
+        cmocka_unit_test(without_a_score_it_ends_with_the_last),
+        cmocka_unit_test(weights_of_others_come_under_other_names),
+        cmocka_unit_test(bad_maps_say_what_is_wrong),
+    };
+    return cmocka_run_group_tests(tests, course_make, end);
+}
