@@ -41,10 +41,10 @@ static double number_after(const char *text, const char *label) {
 
 static nt_array *read_rows(const char *file, int64_t columns) {
     nt_array *array = nt_npy_read(scratch(file));
-    if (!array) fail_msg("%s", nt_error_message());
-    assert_int_equal(array->dtype, NT_F32);
-    assert_true(nt_shape_equal(array->shape, nt_dims(IMAGES, columns)));
-    return array;
+    bool right = array && array->dtype == NT_F32 && nt_shape_equal(array->shape, nt_dims(IMAGES, columns));
+    if (right) return array;
+    fail_msg("%s: %s", file, nt_error_message());
+    exit(1);
 }
 
 /* ---- the residual net ------------------------------------------------------------------------------------------- */

@@ -41,7 +41,7 @@ static nt_tensor batch_norm(nt_model *m, nt_tensor x) {
     return nt_batch_norm(m, "l", x);
 }
 static nt_tensor lstm(nt_model *m, nt_tensor x) {
-    nt_recurrent_state before = {nt_full(NT_F32, nt_dims(2, 6), 0.5), {0}}, last;
+    nt_recurrent_state before = {nt_full(NT_F32, nt_dims(2, 6), 0.5), {0}}, last = {{0}, {0}};
     nt_tensor y = nt_lstm(m, "l", x, 6, .initial = before, .last = &last);
     assert_int_equal(nt_dtype_of(last.cell), nt_dtype_of(y));
     return y;
