@@ -62,7 +62,8 @@ class Marks:
 
 
 def serve(marks, open_batches, step):
-    """Takes steps when it is told to, as model_steps.c does; `step` gives a loss that is read while the next one runs."""
+    """Takes steps when it is told to, as model_steps.c does; `step` gives a loss that is read while the next one
+    runs."""
     start = since_start()
     batches = open_batches()
     batch = next(batches)

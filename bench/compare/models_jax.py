@@ -45,7 +45,7 @@ def cross_entropy(logits, labels):
 
 
 class Perceptron:
-    optimizer = optax.sgd(1e-3)
+    optimizer = optax.radam(1e-3)
 
     def parameters(self):
         return [dense(784, 256), dense(256, 128), dense(128, 10)]
@@ -55,7 +55,9 @@ class Perceptron:
 
     def loss(self, p, key, images, labels):
         x = images.reshape(-1, 784).astype(jnp.float32) / 255
-        return cross_entropy(apply_dense(p[2], jax.nn.relu(apply_dense(p[1], jax.nn.relu(apply_dense(p[0], x))))), labels)
+        for layer in p[:-1]:
+            x = jax.nn.relu(apply_dense(layer, x))
+        return cross_entropy(apply_dense(p[-1], x), labels)
 
 
 # ---- examples/convnet.c ----

@@ -32,7 +32,7 @@ class Perceptron(nn.Sequential):
         return models_data.fashion(folder, 128)
 
     def rule(self):
-        return torch.optim.SGD(self.parameters(), lr=1e-3, fused=True), None
+        return torch.optim.RAdam(self.parameters(), lr=1e-3), None  # there is no fused one
 
     def forward(self, images, labels):
         return F.cross_entropy(super().forward(images.view(-1, 784).float() / 255), labels.long())
@@ -94,7 +94,8 @@ class Layer(nn.Module):
 class Transformer(nn.Module):
     def __init__(self, layers=4, heads=4, width=128):
         super().__init__()
-        self.character, self.layers = nn.Embedding(256, width), nn.ModuleList(Layer(width, heads) for _ in range(layers))
+        self.character = nn.Embedding(256, width)
+        self.layers = nn.ModuleList(Layer(width, heads) for _ in range(layers))
         self.norm, self.next = nn.RMSNorm(width, 1e-6), nn.Linear(width, 256, bias=False)
         nn.init.normal_(self.character.weight, std=0.02)
 

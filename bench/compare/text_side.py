@@ -1,5 +1,5 @@
-"""The jax side of compare/text: trains the model of transformer_jax.py. Prints the steps made and the bits per character
-of the last twentieth of the text."""
+"""The jax side of compare/text: trains the model of transformer_jax.py. Prints the steps made and the bits per
+character of the last twentieth of the text."""
 import functools
 import sys
 

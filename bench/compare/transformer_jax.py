@@ -1,5 +1,5 @@
-"""The model of examples/transformer.h in jax, and the rule and schedule of examples/transformer.c, for the comparisons of
-what it learns (text) and of how long a step takes (models)."""
+"""The model of examples/transformer.h in jax, and the rule and schedule of examples/transformer.c, for the comparisons
+of what it learns (text) and of how long a step takes (models)."""
 import functools
 
 import jax

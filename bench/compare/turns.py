@@ -12,7 +12,8 @@ class Side:
     def __init__(self, command, environment):
         variables = dict(os.environ, TF_CPP_MIN_LOG_LEVEL="3", JAX_PLATFORMS="cpu", **environment)
         variables["BENCH_START"] = repr(time.clock_gettime(time.CLOCK_MONOTONIC))
-        self.process = subprocess.Popen(command, env=variables, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+        self.process = subprocess.Popen(command, env=variables, **pipes)
         self.ready = [float(word) for word in self.answer().split()[1:]]
 
     def answer(self):
