@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cli/shell.h"
+#include "log/log.h"
 
 /* `typed` is the beginning of the word. */
 typedef struct completion {
@@ -60,6 +61,17 @@ static void offer_presets(completion *c, const nt_experiment *experiment) {
         offer(c, nt__arena_sprintf(c->arena, "%s%s", flag, name));
 }
 
+/* Names of loggers, also behind a comma. */
+static void offer_loggers(completion *c) {
+    static const char flag[] = "--log=";
+    const nt_logger *logger;
+    if (strncmp(c->typed, flag, sizeof flag - 1) != 0) return;
+    const char *comma = strrchr(c->typed, ',');
+    int length = (int)(comma ? comma + 1 - c->typed : (ptrdiff_t)sizeof flag - 1);
+    for (size_t i = 0; (logger = nt__logger_at(i)); i++)
+        offer(c, nt__arena_sprintf(c->arena, "%.*s%s", length, c->typed, logger->name));
+}
+
 static void offer_flags(completion *c) {
     const nt_experiment *experiment;
     offer_keywords(c, NT__NEW);
@@ -67,6 +79,7 @@ static void offer_flags(completion *c) {
     for (size_t i = 0; i < experiment->field_count; i++)
         if (!nt__keyword_find(experiment->fields[i].name)) offer_flag(c, experiment->fields[i].name);
     offer_presets(c, experiment);
+    offer_loggers(c);
 }
 
 static void offer_prediction_flags(completion *c) {

@@ -61,6 +61,30 @@ static void a_command_has_its_own_manual(void **state) {
     assert_has(nitro("help", "--help")->out, "usage: nitro help");
 }
 
+/* They read logs: no engine, no compiler, no cache. */
+static void commands_that_look_at_runs_have_manuals(void **state) {
+    (void)state;
+    static const struct {
+        const char *name, *usage, *flag, *example;
+    } commands[] = {
+        {"history", "usage: nitro history [RUN] [flags]\n", "--epochs", "nitro history runs/"},
+        {"runs", "usage: nitro runs [FOLDER] [flags]\n", "--metric", "nitro runs "},
+        {"plot", "usage: nitro plot [RUN ...] [flags]\n", "--out", "nitro plot runs/"},
+        {"diff", "usage: nitro diff RUN RUN\n", "--help", "nitro diff runs/"},
+    };
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
+        const ended *e = nitro(commands[i].name, "--help");
+        assert_int_equal(e->code, 0);
+        assert_has(e->out, commands[i].usage, commands[i].flag, commands[i].example, "<run_dir>/metrics.jsonl");
+        assert_has_not(e->out, "NITRO_PLUGIN");
+        assert_has_not(e->out, "NITRO_CACHE_DIR");
+        assert_has_not(e->out, "  CC ");
+        assert_has_not(e->out, "--cflags");
+        assert_has_not(e->out, "  130  ");
+        assert_int_equal(nitro(commands[i].name, "--cflags=-O0")->code, 2);
+    }
+}
+
 /* Usage, every flag with type and default, environment, files, exit codes and an example; and nothing of the others. */
 static void a_manual_of_a_command_is_complete(void **state) {
     (void)state;
@@ -108,7 +132,8 @@ static void help_lists_every_field_in_columns(void **state) {
                        "  --shuffle       bool    true     Host        another order in each epoch\n"
                        "  --data-dir      string  \"data\"   Host        folder of the files\n"
                        "  max_epochs      int     5        Host        passes over the data\n");
-    assert_has(e->out, "--max-epochs                int64_t  5 (the field)", "--seed                      int64_t  42 ");
+    assert_has(e->out, "--max-epochs                int64_t  5 (the field)",
+               "--seed                      int64_t  42 ");
 }
 
 /* Presets, and fields of types that have no text form. */
@@ -305,6 +330,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_manual_has_everything),
         cmocka_unit_test(a_command_has_its_own_manual),
+        cmocka_unit_test(commands_that_look_at_runs_have_manuals),
         cmocka_unit_test(a_manual_of_a_command_is_complete),
         cmocka_unit_test(the_version_is_shown),
         cmocka_unit_test(help_lists_every_field_in_columns),

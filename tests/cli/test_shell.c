@@ -621,7 +621,7 @@ static void a_terminal_has_a_prompt_and_watches(void **state) {
     send_text(&s, edits ? "hel\t\n" : "help\n");
     read_until(&s, "so does the end of the input");
     read_until(&s, "nitro> ");
-    send_text(&s, edits ? "new --hid\t7\n" : "new --hidden=7\n");
+    send_text(&s, edits ? "new --hid\t7 --log=csv,js\t\n" : "new --hidden=7 --log=csv,jsonl\n");
     read_until(&s, "run 1 is a new Edited");
     read_until(&s, "nitro> ");
     send_text(&s, edits ? "ge\thid\t\n" : "get hidden\n");
