@@ -107,11 +107,11 @@ static void send_text(const shell *s, const char *text) {
     assert_int_equal(write(s->to, text, strlen(text)), (ssize_t)strlen(text));
 }
 
-enum { PATIENCE_MS = 90000 };
+enum { PATIENCE_MS = 90000, MOST_SHOWN = 1 << 18 }; /* a compiler quotes a whole macro for each mistake in it */
 
 /* What comes until the text stands at the end of it, or anywhere. */
 static const char *read_until(const shell *s, const char *text) {
-    static char output[MOST_OUTPUT];
+    static char output[MOST_SHOWN];
     size_t length = 0;
     *output = 0;
     while (!strstr(output, text)) {
