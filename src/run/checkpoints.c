@@ -40,11 +40,15 @@ bool nt__record_is_due(const nt_run *run) {
     return by_steps || (s->checkpoint_every_minutes > 0 && minutes >= s->checkpoint_every_minutes);
 }
 
-/* Values without the metric that nobody asked for by name are no reason to end a run: its records are not ranked. */
-static size_t ranked(const nt_run *run, const nt_value *values, size_t count) {
-    for (size_t i = 0; i < count; i++)
-        if (strcmp(values[i].name, run->settings.checkpoint_metric) == 0) return count;
-    return run->settings.from.checkpoint_metric == NT__FROM_DEFAULT ? 0 : count;
+/* A validation without the metric that nobody asked for by name is no reason to end a run: the record has its values
+ * under another name, and is not ranked. */
+static nt_status rank(const nt_run *run, nt__record *record) {
+    json_t *values = json_object_get(record->facts, "metrics");
+    bool is_asked = run->settings.from.checkpoint_metric != NT__FROM_DEFAULT;
+    if (is_asked || json_object_size(values) == 0 || json_object_get(values, run->settings.checkpoint_metric))
+        return NT_OK;
+    nt_status status = nt__record_set(record, "unranked_metrics", json_incref(values));
+    return status == NT_OK ? nt__record_set(record, "metrics", json_object()) : status;
 }
 
 /* The disk's failure is that of an earlier record, which is told; training goes on, and the next one may find room. */
@@ -70,7 +74,8 @@ nt_status nt__record_state(nt_run *run, const nt__position *at, const char *reas
     nt__record record = {0};
     if (!recording->writer) return NT_OK;
     nt_status status = tell_earlier(run, nt__record_writer_ready(recording->writer));
-    if (status == NT_OK) status = nt__snapshot_take(run, at, reason, values, ranked(run, values, count), &record);
+    if (status == NT_OK) status = nt__snapshot_take(run, at, reason, values, count, &record);
+    if (status == NT_OK) status = rank(run, &record);
     if (status == NT_OK) status = nt__transfers_tell(run, "a record");
     if (status == NT_OK) status = write_record(run, &record);
     nt__record_free(&record);
