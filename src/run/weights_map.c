@@ -115,7 +115,7 @@ static nt_status check_axes(const rule *r, const nt__named_array *array) {
 static void turn(const nt__named_array *from, const int *axes, nt_array *to) {
     int rank = to->shape.rank;
     size_t size = nt_dtype_size(to->dtype);
-    int64_t strides[NT_MAX_RANK], stride = 1, index[NT_MAX_RANK] = {0}, count = nt_shape_elements(to->shape);
+    int64_t strides[NT_MAX_RANK] = {0}, stride = 1, index[NT_MAX_RANK] = {0}, count = nt_shape_elements(to->shape);
     for (int i = rank - 1; i >= 0; i--) {
         strides[i] = stride;
         stride *= from->type.shape.dims[i];
