@@ -73,14 +73,16 @@ nt_status nt__record_folder_describe(const nt__record_folder *folder, const json
 
 /* ---- the name of its file (C28) --------------------------------------------------------------------------------- */
 
-/* Free, or this run's own. */
-static bool is_ours_to_take(const nt__record_folder *folder, const char *file) {
+/* By another run's record, or by a file that no manifest lists. */
+static nt_status look_whether_taken(const nt__record_folder *folder, const char *file, bool *taken) {
     const nt__record_entry *entry = nt__manifest_find(&folder->manifest, file);
-    if (entry) return nt__same_run(entry->run, folder->run);
+    *taken = entry && !nt__same_run(entry->run, folder->run);
+    if (entry) return NT_OK;
     char *path = path_of(folder, file);
-    bool is_free = path && access(path, F_OK) != 0;
+    if (!path) return NT_OUT_OF_MEMORY;
+    *taken = access(path, F_OK) == 0;
     nt__free(path);
-    return is_free;
+    return NT_OK;
 }
 
 /* "<stem>-run-<id>.safetensors", then "<stem>-run-<id>-2.safetensors". */
@@ -90,16 +92,24 @@ static char *name_for_run(const nt__record_folder *folder, const char *name, int
     return nt__sprintf("%.*s-run-%s-%d" NT__RECORD_EXTENSION, stem, name, folder->run, turn);
 }
 
-enum { MOST_TURNS = 1000 };
+enum { MOST_TURNS = 100 };
+
+static char *name_of_turn(const nt__record_folder *folder, const char *name, int turn) {
+    return turn == 0 ? nt__strdup(name) : name_for_run(folder, name, turn);
+}
 
 /* *file becomes a copy of the name, or one made of it. */
 static nt_status choose_name(const nt__record_folder *folder, const char *name, char **file) {
-    *file = nt__strdup(name);
-    for (int turn = 1; *file && !is_ours_to_take(folder, *file) && turn <= MOST_TURNS; turn++) {
+    for (int turn = 0; turn <= MOST_TURNS; turn++) {
+        bool taken = true;
+        *file = name_of_turn(folder, name, turn);
+        nt_status status = *file ? look_whether_taken(folder, *file, &taken) : NT_OUT_OF_MEMORY;
+        if (status == NT_OK && !taken) return NT_OK;
         nt__free(*file);
-        *file = name_for_run(folder, name, turn);
+        if (status != NT_OK) return status;
     }
-    return *file ? NT_OK : NT_OUT_OF_MEMORY;
+    return nt__fail(NT_INVALID, "'%s' and %d names made of it are taken in '%s': clear the folder or name another one",
+                    name, MOST_TURNS, folder->path);
 }
 
 /* ---- the manifest with one entry more --------------------------------------------------------------------------- */

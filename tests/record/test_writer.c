@@ -223,6 +223,23 @@ static void no_run_writes_over_the_files_of_another(void **state) { /* C28, B36 
     assert_latest(folder, 2);
 }
 
+static void a_folder_without_a_free_name_is_told(void **state) {
+    (void)state;
+    const char *folder = test_folder("crowded");
+    nt__record_writer *writer = open_writer(folder, "A", nt__retention_default());
+    scratch_put("crowded/m.safetensors", "", 0);
+    scratch_put("crowded/m-run-A.safetensors", "", 0);
+    for (int turn = 2; turn <= 100; turn++) {
+        char name[64];
+        snprintf(name, sizeof name, "crowded/m-run-A-%d.safetensors", turn);
+        scratch_put(name, "", 0);
+    }
+    assert_fails(put_named(writer, 1, "m.safetensors"), NT_INVALID,
+                 "'m.safetensors' and 100 names made of it are taken in '");
+    assert_ok(nt__record_writer_close(writer));
+    assert_int_equal(scratch_entries(folder), 101);
+}
+
 /* ---- what a kill left ------------------------------------------------------------------------------------------- */
 
 static void the_next_start_clears_what_a_kill_left(void **state) {
@@ -595,6 +612,7 @@ int main(void) {
         cmocka_unit_test(without_the_latest_only_the_best_are_wanted),
         cmocka_unit_test(a_name_without_the_epoch_is_one_file),
         cmocka_unit_test(no_run_writes_over_the_files_of_another),
+        cmocka_unit_test(a_folder_without_a_free_name_is_told),
         cmocka_unit_test(the_next_start_clears_what_a_kill_left),
         cmocka_unit_test(a_record_written_again_and_not_yet_listed_loads),
         cmocka_unit_test(a_folder_in_use_is_refused),
