@@ -95,6 +95,9 @@ typedef struct nt_field_info {
     ROW(E, const char *, checkpoint_metric)  \
     ROW(E, const char *, checkpoint_mode)    \
     ROW(E, bool, checkpoint_keep_latest)     \
+    ROW(E, int64_t, checkpoint_keep_epochs)  \
+    ROW(E, int64_t, checkpoint_keep_steps)   \
+    ROW(E, const char *, checkpoint_scope)   \
     ROW(E, const char *, compute_dtype)      \
     ROW(E, const char *, log)
 #define NT_RUN_HOOK_ERASED_(E, T, name) T (*name)(const void *e);

@@ -17,6 +17,9 @@ nt__retention nt__run_retention(const nt_run *run) {
     kept.metric = run->settings.checkpoint_metric;
     kept.higher_is_better = strcmp(run->settings.checkpoint_mode, "max") == 0;
     kept.keep_latest = run->settings.checkpoint_keep_latest;
+    kept.every_epochs = run->settings.checkpoint_keep_epochs;
+    kept.every_steps = run->settings.checkpoint_keep_steps;
+    kept.whole_folder = strcmp(run->settings.checkpoint_scope, "dir") == 0;
     return kept;
 }
 

@@ -36,7 +36,8 @@ typedef enum nt__source { NT__FROM_DEFAULT, NT__FROM_FIELD, NT__FROM_HOOK, NT__F
 typedef struct nt__sources {
     nt__source run_dir, seed, max_epochs, max_steps, accum, gradient_clip_norm, ema_decay, learning_rate,
         check_divergence, log, compute_dtype, checkpoint, checkpoint_every_steps, checkpoint_every_minutes,
-        checkpoint_keep, checkpoint_metric, checkpoint_mode, checkpoint_keep_latest, rule;
+        checkpoint_keep, checkpoint_metric, checkpoint_mode, checkpoint_keep_latest, checkpoint_keep_epochs,
+        checkpoint_keep_steps, checkpoint_scope, rule;
 } nt__sources;
 
 typedef struct nt__settings {
@@ -45,9 +46,9 @@ typedef struct nt__settings {
     int64_t seed, max_epochs, max_steps, accum;
     double gradient_clip_norm, ema_decay, learning_rate;
     bool check_divergence, checkpoint, checkpoint_keep_latest;
-    int64_t checkpoint_every_steps, checkpoint_keep;
+    int64_t checkpoint_every_steps, checkpoint_keep, checkpoint_keep_epochs, checkpoint_keep_steps;
     double checkpoint_every_minutes;
-    const char *checkpoint_metric, *checkpoint_mode;
+    const char *checkpoint_metric, *checkpoint_mode, *checkpoint_scope;
     const char *compute_dtype; /* "f32", "bf16" or "f16" */
     const char *log;           /* names */
     const nt_logger *loggers;  /* of the user's */

@@ -33,6 +33,9 @@ static const nt__setting settings[] = {
     SETTING(checkpoint_metric, STRING, true, true),
     SETTING(checkpoint_mode, STRING, true, true),
     SETTING(checkpoint_keep_latest, BOOL, true, true),
+    SETTING(checkpoint_keep_epochs, INT64, true, true),
+    SETTING(checkpoint_keep_steps, INT64, true, true),
+    SETTING(checkpoint_scope, STRING, true, true),
 };
 
 /* That of run_dir has the experiment's name in it. */
@@ -52,6 +55,7 @@ static const nt__settings defaults = {
     .checkpoint_metric = "val_loss",
     .checkpoint_mode = "min",
     .checkpoint_keep_latest = true,
+    .checkpoint_scope = "run",
 };
 
 const nt__setting *nt__setting_at(size_t index) {
@@ -280,6 +284,13 @@ static nt_status check_checkpoints(const nt__settings *s) {
     if (!(s->checkpoint_every_minutes >= 0) || !isfinite(s->checkpoint_every_minutes))
         return refuse_real(s, "checkpoint_every_minutes", s->checkpoint_every_minutes,
                            "give a finite number, 0 for none");
+    if (s->checkpoint_keep_epochs < 0)
+        return refuse_whole(s, "checkpoint_keep_epochs", s->checkpoint_keep_epochs, "give 0 or more");
+    if (s->checkpoint_keep_steps < 0)
+        return refuse_whole(s, "checkpoint_keep_steps", s->checkpoint_keep_steps, "give 0 or more");
+    if (strcmp(s->checkpoint_scope, "run") != 0 && strcmp(s->checkpoint_scope, "dir") != 0)
+        return refuse_text(s, "checkpoint_scope", s->checkpoint_scope,
+                           "give run, to keep other runs' checkpoints in run_dir, or dir, to rank them all together");
     if (strcmp(s->checkpoint_mode, "min") != 0 && strcmp(s->checkpoint_mode, "max") != 0)
         return refuse_text(s, "checkpoint_mode", s->checkpoint_mode, "give min or max: which of two values is better");
     return NT_OK;

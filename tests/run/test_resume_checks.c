@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "nitro/checkpoint.h"
 #include "resume.h"
 
 static Course fields;
@@ -291,6 +292,40 @@ static void a_log_that_was_changed_is_kept(void **state) {
     nt__free(log);
 }
 
+/* ---- which are kept --------------------------------------------------------------------------------------------- */
+
+static void assert_epochs(size_t runs, const int64_t *epochs, size_t count) {
+    nt_checkpoint_run_list *list;
+    assert_ok(nt_checkpoint_runs(course_folder(), &list));
+    assert_int_equal(list->count, runs);
+    assert_int_equal(list->runs[0].checkpoints, count);
+    for (size_t i = 0; i < count; i++) assert_int_equal(list->runs[0].epochs[i], epochs[i]);
+    nt_checkpoint_runs_free(list);
+}
+
+/* C24, C26: without a validation nothing is ranked, so what stays is what the settings say. */
+static void settings_say_which_are_kept(void **state) {
+    (void)state;
+    course c = make_course();
+    Course without = fields;
+    without.val = false;
+    c.fields = &without;
+    c.options.max_epochs = (nt_maybe_int){true, 5};
+    c.options.checkpoint_keep_epochs = (nt_maybe_int){true, 2};
+    train_stretch(&c, (stretch){0});
+    assert_epochs(1, (const int64_t[]){2, 4, 5}, 3);
+    /* 4 steps an epoch: the record of step 6 lies within the second. */
+    c.options.checkpoint_keep_epochs.given = false;
+    c.options.checkpoint_keep_steps = (nt_maybe_int){true, 6};
+    c.options.checkpoint_every_steps = (nt_maybe_int){true, 3};
+    train_stretch(&c, (stretch){.max_steps = 8});
+    assert_epochs(2, (const int64_t[]){1, 2}, 2);
+    c.options.checkpoint_keep_steps.given = false;
+    c.options.checkpoint_scope = "dir";
+    train_stretch(&c, (stretch){0});
+    assert_epochs(1, (const int64_t[]){5}, 1);
+}
+
 /* ---- what is not written ---------------------------------------------------------------------------------------- */
 
 /* C35 of a run without a log or without records: there are no files. */
@@ -368,6 +403,7 @@ int main(void) {
         cmocka_unit_test(what_is_resumed_is_told),
         cmocka_unit_test(a_run_that_is_over_is_told),
         cmocka_unit_test(a_log_that_was_changed_is_kept),
+        cmocka_unit_test(settings_say_which_are_kept),
         cmocka_unit_test(without_records_there_are_none),
         cmocka_unit_test(no_record_has_values_that_are_not_finite),
     };

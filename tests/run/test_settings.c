@@ -329,6 +329,12 @@ static void how_records_are_kept_is_a_setting_too(void **state) {
            "checkpoint_mode is 'least' (from the option checkpoint_mode); give min or max");
     refuse(Sources_experiment(), NULL, &(nt_run_options){.checkpoint_every_steps = {true, -2}},
            "checkpoint_every_steps is -2 (from the option checkpoint_every_steps); give 0 or more");
+    refuse(Sources_experiment(), NULL, &(nt_run_options){.checkpoint_keep_epochs = {true, -1}},
+           "checkpoint_keep_epochs is -1 (from the option checkpoint_keep_epochs); give 0 or more");
+    refuse(Sources_experiment(), NULL, &(nt_run_options){.checkpoint_keep_steps = {true, -1}},
+           "checkpoint_keep_steps is -1 (from the option checkpoint_keep_steps); give 0 or more");
+    refuse(Sources_experiment(), NULL, &(nt_run_options){.checkpoint_scope = "all"},
+           "checkpoint_scope is 'all' (from the option checkpoint_scope); give run, to keep other runs' checkpoints");
     refuse(Sources_experiment(), NULL, &(nt_run_options){.checkpoint_every_minutes = {true, NAN}},
            "checkpoint_every_minutes is nan");
 }
