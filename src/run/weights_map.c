@@ -10,6 +10,7 @@
 typedef struct rule {
     const char *text; /* all of it, for messages */
     char *from, *to;
+    bool keeps; /* FROM is empty */
     bool transposes, reverses;
     int axes[NT_MAX_RANK], axis_count;
 } rule;
@@ -17,11 +18,12 @@ typedef struct rule {
 /* ---- reading a rule --------------------------------------------------------------------------------------------- */
 
 static nt_status refuse(const rule *r, const char *why) {
-    return nt__fail(NT_INVALID,
-                    "the map '%s' is none: %s. A map is FROM=TO, FROM=TO:transpose or FROM=TO:AXES, as in "
-                    "'model.*.fc.weight=*.dense.weight:transpose'; FROM= leaves an array out, =TO keeps what the model "
-                    "has",
-                    r->text, why);
+    nt__fail(NT_INVALID,
+             "the map '%s' is none: %s. A map is FROM=TO, FROM=TO:transpose or FROM=TO:AXES, as in "
+             "'model.*.fc.weight=*.dense.weight:transpose'; FROM= leaves an array out, =TO keeps what the model "
+             "has",
+             r->text, why);
+    return NT_INVALID;
 }
 
 static int count_stars(const char *pattern) {
@@ -58,14 +60,15 @@ static nt_status read_rule(nt__arena *arena, const char *text, rule *out) {
     *out = (rule){.text = text};
     const char *equals = strchr(text, '=');
     if (!equals) return refuse(out, "it has no '='");
+    out->keeps = equals == text;
     const char *colon = strchr(equals, ':');
     size_t to_length = colon ? (size_t)(colon - equals - 1) : strlen(equals + 1);
     out->from = nt__arena_sprintf(arena, "%.*s", (int)(equals - text), text);
     out->to = nt__arena_sprintf(arena, "%.*s", (int)to_length, equals + 1);
     if (!out->from || !out->to) return NT_OUT_OF_MEMORY;
-    if (!*out->from && !*out->to) return refuse(out, "it names nothing");
+    if (out->keeps && !*out->to) return refuse(out, "it names nothing");
     if (count_stars(out->from) > 1 || count_stars(out->to) > 1) return refuse(out, "a side has more than one '*'");
-    if (*out->from && count_stars(out->to) > count_stars(out->from))
+    if (!out->keeps && count_stars(out->to) > count_stars(out->from))
         return refuse(out, "TO has a '*' and FROM has none");
     return colon ? read_axes(out, colon + 1) : NT_OK;
 }
@@ -131,7 +134,7 @@ static void turn(const nt__named_array *from, const int *axes, nt_array *to) {
 static nt_status transpose(nt__weights *weights, const rule *r, nt__named_array *array) {
     nt_status status = check_axes(r, array);
     if (status != NT_OK) return status;
-    int axes[NT_MAX_RANK], rank = array->type.shape.rank;
+    int axes[NT_MAX_RANK] = {0}, rank = array->type.shape.rank;
     nt_shape shape = {.rank = rank};
     for (int i = 0; i < rank; i++) {
         axes[i] = r->reverses ? rank - 1 - i : r->axes[i];
@@ -156,7 +159,7 @@ static nt_status apply(nt__weights *weights, const rule *rules, size_t count, nt
     *keeps = true;
     for (size_t i = 0; i < count; i++) {
         const rule *r = &rules[i];
-        if (!*r->from || !match(r->from, array->name, &star, &length)) continue;
+        if (r->keeps || !match(r->from, array->name, &star, &length)) continue;
         *keeps = *r->to != 0;
         if (!*keeps) return NT_OK;
         nt_status status = r->transposes ? transpose(weights, r, array) : NT_OK;
@@ -196,7 +199,7 @@ nt_status nt__weights_map(nt__weights *weights, const char *const *maps, size_t 
     nt_status status = rules && weights->kept && weights->made ? NT_OK : NT_OUT_OF_MEMORY;
     for (size_t i = 0; status == NT_OK && i < count; i++) {
         status = read_rule(&weights->arena, maps[i], &rules[i]);
-        if (status == NT_OK && !*rules[i].from) weights->kept[weights->kept_count++] = rules[i].to;
+        if (status == NT_OK && rules[i].keeps) weights->kept[weights->kept_count++] = rules[i].to;
     }
     weights->is_mapped = true;
     return status == NT_OK ? apply_all(weights, rules, count) : status;
