@@ -162,8 +162,8 @@ static inline void assert_same_arrays(const nt__record *a, const nt__record *b, 
         const nt__named_array *left = &a->arrays[i], *right = nt__record_find(b, left->name);
         size_t bytes = 0;
         if (!right) fail_msg("%s: no array '%s'", what, left->name);
-        assert_true(nt__type_equal(left->type, right->type) && nt__type_bytes(left->type, &bytes));
-        if (memcmp(left->data, right->data, bytes) != 0) fail_msg("%s: '%s' differs", what, left->name);
+        assert_true(right && nt__type_equal(left->type, right->type) && nt__type_bytes(left->type, &bytes));
+        if (!right || memcmp(left->data, right->data, bytes) != 0) fail_msg("%s: '%s' differs", what, left->name);
     }
 }
 
