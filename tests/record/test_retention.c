@@ -292,7 +292,7 @@ static void runs_are_told_newest_first(void **state) { /* C30, B53, B56 */
     count += entries("B", all + count, .9, .3, .5);
     nt__manifest manifest = {0};
     for (size_t i = 0; i < count; i++) {
-        char file[32];
+        char file[40];
         snprintf(file, sizeof file, "%zu.safetensors", i);
         all[i].file = file;
         all[i].written = (double)i;
