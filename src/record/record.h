@@ -221,6 +221,9 @@ nt_status nt__record_writer_wants(nt__record_writer *writer, const json_t *facts
  * it before the state is copied, so that no more than two records are ever in memory. Gives the error of an earlier
  * record, once. */
 nt_status nt__record_writer_ready(nt__record_writer *writer);
+/* One record is being written and another waits: the disk is slower than what asks for records. False also while an
+ * error waits to be given out. */
+bool nt__record_writer_is_behind(nt__record_writer *writer);
 /* An array for the record that is put next, whose elements are not set: in memory of a record that was written where
  * that has an array of this type, which is faster than new memory; the writer keeps the memory of one record for
  * that. The caller's reference. A writer of NULL has no memory

@@ -176,6 +176,13 @@ nt_status nt__record_writer_ready(nt__record_writer *writer) {
     return status;
 }
 
+bool nt__record_writer_is_behind(nt__record_writer *writer) {
+    pthread_mutex_lock(&writer->lock);
+    bool is_behind = writer->writing && writer->is_waiting && writer->error.status == NT_OK;
+    pthread_mutex_unlock(&writer->lock);
+    return is_behind;
+}
+
 nt_status nt__record_writer_wait(nt__record_writer *writer) {
     pthread_mutex_lock(&writer->lock);
     while (writer->is_waiting || writer->writing) pthread_cond_wait(&writer->changed, &writer->lock);

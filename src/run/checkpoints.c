@@ -55,12 +55,62 @@ static nt_status rank(const nt_run *run, nt__record *record) {
 }
 
 /* The disk's failure is that of an earlier record, which is told; training goes on, and the next one may find room. */
-static nt_status tell_earlier(const nt_run *run, nt_status status) {
+static nt_status tell_earlier(nt_run *run, nt_status status) {
     if (status != NT_IO) return status;
+    run->recording.score_count = 0; /* one of them may not be there */
     nt__notice("%s: %s", run->experiment->name, nt_error_message());
     nt__fail_nothing();
     return NT_OK;
 }
+
+/* ---- which of them can be spared -------------------------------------------------------------------------------- */
+
+/* NULL: the values are without the metric, or with one that is no number. */
+static const double *score_in(const nt_run *run, const nt_value *values, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(values[i].name, run->settings.checkpoint_metric) == 0)
+            return isfinite(values[i].value) ? &values[i].value : NULL;
+    return NULL;
+}
+
+/* How many of the scores are as good at least. */
+static size_t place_of(const nt_run *run, double score) {
+    const nt__recording *recording = &run->recording;
+    bool higher = nt__run_retention(run).higher_is_better;
+    size_t place = 0;
+    while (place < recording->score_count &&
+           (higher ? recording->scores[place] >= score : recording->scores[place] <= score))
+        place++;
+    return place;
+}
+
+static nt_status note_score(nt_run *run, double score) {
+    nt__recording *recording = &run->recording;
+    size_t place = place_of(run, score), most = (size_t)run->settings.checkpoint_keep;
+    if (place >= most) return NT_OK;
+    if (recording->score_count < most) {
+        if (!NT__GROW(recording->scores, recording->score_count, recording->score_capacity)) return NT_OUT_OF_MEMORY;
+        recording->score_count++;
+    }
+    memmove(&recording->scores[place + 1], &recording->scores[place],
+            (recording->score_count - 1 - place) * sizeof *recording->scores);
+    recording->scores[place] = score;
+    return NT_OK;
+}
+
+/* Epochs that are shorter than it takes to write a record do not wait for the disk: of those that would be kept as the
+ * newest alone, until the next one comes, some are left out. The last one, and those that were asked for by steps or
+ * minutes, never are. */
+static bool can_be_spared(const nt_run *run, const nt__position *at, const char *reason, const nt_value *values,
+                          size_t count) {
+    const double *score = score_in(run, values, count);
+    bool is_asked = run->settings.from.checkpoint_metric != NT__FROM_DEFAULT;
+    if (reason || at->is_open || !run->settings.checkpoint_keep_latest) return false;
+    if (score ? place_of(run, *score) < (size_t)run->settings.checkpoint_keep : count && is_asked) return false;
+    return nt__record_writer_is_behind(run->recording.writer);
+}
+
+/* ---- writing ---------------------------------------------------------------------------------------------------- */
 
 static nt_status write_record(nt_run *run, nt__record *record) {
     nt__record_writer *writer = run->recording.writer;
@@ -75,12 +125,14 @@ nt_status nt__record_state(nt_run *run, const nt__position *at, const char *reas
                            size_t count) {
     nt__recording *recording = &run->recording;
     nt__record record = {0};
-    if (!recording->writer) return NT_OK;
+    const double *score = at->is_open ? NULL : score_in(run, values, count);
+    if (!recording->writer || can_be_spared(run, at, reason, values, count)) return NT_OK;
     nt_status status = tell_earlier(run, nt__record_writer_ready(recording->writer));
     if (status == NT_OK) status = nt__snapshot_take(run, at, reason, values, count, &record);
     if (status == NT_OK) status = rank(run, &record);
     if (status == NT_OK) status = nt__transfers_tell(run, "a record");
     if (status == NT_OK) status = write_record(run, &record);
+    if (status == NT_OK && score) status = note_score(run, *score);
     nt__record_free(&record);
     recording->written = nt__seconds();
     return status;

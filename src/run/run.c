@@ -190,6 +190,7 @@ void nt_run_free(nt_run *run) {
     nt__record_free(&run->recording.record);
     nt__free(run->recording.source);
     nt__free(run->recording.restored);
+    nt__free(run->recording.scores);
     nt__log_close(run->log);
     nt__unlock_folder(run->lock);
     nt__lay_out_undo(run);

@@ -214,9 +214,11 @@ typedef struct nt__recording {
     size_t log_position_count;
     int64_t step, batch; /* of the newest record */
     double written;      /* nt__seconds of that */
-    nt__record record;   /* to go on from, until the run is set up; of no facts: none */
-    char *source;        /* path of that; NULL: the run began anew */
-    char *restored;      /* the best record, with whose parameters training ended; NULL: they are its last ones */
+    double *scores;      /* the best of the records that this training wrote, the best first, at most checkpoint_keep */
+    size_t score_count, score_capacity;
+    nt__record record; /* to go on from, until the run is set up; of no facts: none */
+    char *source;      /* path of that; NULL: the run began anew */
+    char *restored;    /* the best record, with whose parameters training ended; NULL: they are its last ones */
 } nt__recording;
 
 /* ---- what a handle holds ---------------------------------------------------------------------------------------- */

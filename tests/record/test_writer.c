@@ -468,6 +468,30 @@ static void an_error_that_may_pass_is_tried_again(void **state) { /* C12, B1 */
     assert_epochs(folder, "1");
 }
 
+/* The second attempt at the first record comes after a pause, in which one more may wait. */
+static void a_disk_that_is_slower_is_told(void **state) {
+    (void)state;
+    const char *folder = test_folder("behind");
+    nt__record_writer_options options = writer_options(folder, "A");
+    options.synchronous = false;
+    options.retry_seconds = 1;
+    nt__record_writer *writer;
+    assert_ok(nt__record_writer_open(&options, &writer));
+    nt_notice_function former = nt_set_notice(count_notice, NULL);
+    assert_false(nt__record_writer_is_behind(writer));
+    nt__files_fail_at(2, EIO);
+    assert_ok(put_made(writer, 1, 1, NULL));
+    assert_false(nt__record_writer_is_behind(writer));
+    assert_ok(put_made(writer, 2, 1, NULL)); /* waits until the first is being written */
+    assert_true(nt__record_writer_is_behind(writer));
+    assert_ok(nt__record_writer_wait(writer));
+    assert_false(nt__record_writer_is_behind(writer));
+    nt__files_fail_at(0, 0);
+    nt_set_notice(former, NULL);
+    assert_ok(nt__record_writer_close(writer));
+    assert_epochs(folder, "1 2");
+}
+
 /* ---- every failure in turn -------------------------------------------------------------------------------------- */
 
 /* One folder with epochs 1 and 2; epoch 3 displaces 1. Gives how many changes of files that takes, 0 for a failure. */
@@ -621,6 +645,7 @@ int main(void) {
         cmocka_unit_test(memory_of_a_written_record_is_used_again),
         cmocka_unit_test(the_thread_takes_no_signals),
         cmocka_unit_test(an_error_that_may_pass_is_tried_again),
+        cmocka_unit_test(a_disk_that_is_slower_is_told),
         cmocka_unit_test(every_refused_change_leaves_a_whole_state),
         cmocka_unit_test(every_refused_allocation_leaves_a_whole_state),
         cmocka_unit_test(opening_survives_every_refused_allocation),

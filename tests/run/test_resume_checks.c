@@ -376,6 +376,54 @@ static void no_record_has_values_that_are_not_finite(void **state) {
     trained_free(&t);
 }
 
+/* The three lowest of the log, the lowest first. */
+static int losses_of_log(double lowest[3]) {
+    char *text, *save = NULL, path[SCRATCH_PATH + 32];
+    size_t length;
+    int count = 0;
+    snprintf(path, sizeof path, "%s/metrics.jsonl", course_folder());
+    assert_ok(nt__read_file(path, &text, &length));
+    for (char *line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
+        char *at = strstr(line, "\"val_loss\":");
+        if (!at) continue;
+        double loss = strtod(at + strlen("\"val_loss\":"), NULL);
+        for (int i = 0; i < 3; i++) {
+            if (i < count && loss >= lowest[i]) continue;
+            memmove(&lowest[i + 1], &lowest[i], (size_t)(2 - i) * sizeof *lowest);
+            lowest[i] = loss;
+            break;
+        }
+        count++;
+    }
+    nt__free(text);
+    return count;
+}
+
+/* While a record is written for long, epochs are not held up by those of which nothing would be left. */
+static void records_that_are_spared_change_nothing_of_what_is_kept(void **state) {
+    (void)state;
+    enum { EPOCHS = 40 };
+    course c = make_course();
+    double lowest[3];
+    c.options.max_epochs = (nt_maybe_int){true, EPOCHS};
+    c.options.learning_rate = (nt_maybe_double){true, 0.3}; /* the loss goes up and down */
+    train_stretch(&c, (stretch){0});
+    assert_int_equal(losses_of_log(lowest), EPOCHS);
+    nt__manifest manifest;
+    assert_ok(nt__manifest_read(course_folder(), &manifest));
+    const nt__record_entry *newest = nt__manifest_latest(&manifest, NULL);
+    assert_int_equal(newest->epoch, EPOCHS);
+    assert_string_equal(newest->stop_reason, "completed");
+    for (int i = 0; i < 3; i++) {
+        bool found = false;
+        for (size_t k = 0; k < manifest.count; k++)
+            found = found || fabs(manifest.entries[k].score - lowest[i]) <= 1e-8 * lowest[i];
+        assert_true(found);
+    }
+    assert_true(manifest.count == 3 || manifest.count == 4);
+    nt__manifest_free(&manifest);
+}
+
 static int begin(void **state) {
     nt_set_notice(keep_notice, NULL);
     return course_make(state);
@@ -406,6 +454,7 @@ int main(void) {
         cmocka_unit_test(settings_say_which_are_kept),
         cmocka_unit_test(without_records_there_are_none),
         cmocka_unit_test(no_record_has_values_that_are_not_finite),
+        cmocka_unit_test(records_that_are_spared_change_nothing_of_what_is_kept),
     };
     return cmocka_run_group_tests(tests, begin, end);
 }
