@@ -79,13 +79,16 @@ typedef struct nt_run_options {
     nt_maybe_int checkpoint_every_steps;      /* also at each step that is a multiple of this: 0, no */
     nt_maybe_double checkpoint_every_minutes; /* also when so many have passed since the newest: 0, no */
     nt_maybe_int checkpoint_keep;             /* how many of the best by checkpoint_metric are kept: 3 */
-    const char *checkpoint_metric;            /* a value of the validation: "val_loss" */
-    const char *checkpoint_mode;              /* which of two is better: "min" or "max" */
-    nt_maybe_bool checkpoint_keep_latest;     /* keep the newest too, whatever it scored: true */
-    nt_maybe_int checkpoint_keep_epochs;      /* keep each behind an epoch that is a multiple of this too: 0, no */
-    nt_maybe_int checkpoint_keep_steps;       /* the same of the step that it was written at */
-    const char *checkpoint_scope;             /* "run": other runs' in run_dir stay; "dir": all are ranked together, and
-                                                 those that are not kept are deleted, whosever they are: "run" */
+    /* A value of the validation: "val_loss". Where a hook reports metrics there is no val_loss, and records are not
+     * ranked until one of its values is named here: only the newest is kept, and there is no best. */
+    const char *checkpoint_metric;
+    const char *checkpoint_mode; /* which of two is better: "min" or "max". Not given, by the metric's name: "max" for
+                                    accuracy, auc, f1 and the like, not for a loss or error, else "min" */
+    nt_maybe_bool checkpoint_keep_latest; /* keep the newest too, whatever it scored: true */
+    nt_maybe_int checkpoint_keep_epochs;  /* keep each behind an epoch that is a multiple of this too: 0, no */
+    nt_maybe_int checkpoint_keep_steps;   /* the same of the step that it was written at */
+    const char *checkpoint_scope;         /* "run": other runs' in run_dir stay; "dir": all are ranked together, and
+                                             those that are not kept are deleted, whosever they are: "run" */
     /* The record that the run goes on from, with its seed: "auto" for the newest of the run that wrote last in run_dir
      * (a notice where there is none, and the run begins anew), the path of one, or "RUN:best", "RUN:latest" where RUN
      * is "latest" or the id of a run. Refused with the differences where the GraphConst fields, the layout of the

@@ -104,8 +104,10 @@ static nt_status fail_no_best(const nt__manifest *manifest, const char *folder, 
     nt__text_add(&text,
                  "no checkpoint %s%s in '%s' was scored by %s; scored are: ", all_runs ? "of any run" : "of run ",
                  all_runs ? "" : run, folder, nt__pair_text(retention->metric, retention->higher_is_better, pair));
-    if (add_pairs(manifest, run, all_runs, &text) == 0) nt__text_say(&text, "none");
-    nt__text_say(&text, ". Ask for one of these, or for the latest");
+    bool any = add_pairs(manifest, run, all_runs, &text) > 0;
+    nt__text_say(&text, any ? ". Name one of these as checkpoint_metric (and checkpoint_mode), or ask for the latest"
+                            : "none. Ask for the latest; a run that is given checkpoint_metric, a value of its "
+                              "validation, scores its checkpoints by it");
     return fail_with(&text, NT_NOT_FOUND);
 }
 
@@ -193,7 +195,11 @@ static nt_status take_file(const char *path, nt__record_source *out) {
 static nt_status find_path(const char *path, const char *folder, const nt__manifest *manifest, nt__record_source *out) {
     const nt__record_entry *entry = same_folder(path, folder) ? nt__manifest_find(manifest, base_name(path)) : NULL;
     if (entry) return take_entry(manifest, folder, entry, out);
-    if (!exists(path)) return nt__fail(NT_NOT_FOUND, "there is no checkpoint '%s'", path);
+    if (!exists(path))
+        return nt__fail(NT_NOT_FOUND,
+                        "there is no checkpoint '%s': give the path of one, or RUN:best or RUN:latest, "
+                        "where RUN is latest or the id of a run in '%s'",
+                        path, folder);
     return take_file(path, out);
 }
 

@@ -74,7 +74,8 @@ static nt_status check_file(const nt_run *run, const char *path, const nt__weigh
     nt__text differences = {0};
     const char *advice = weights->is_mapped
                              ? "change the maps (FROM=TO, FROM=TO:transpose, =TO for what keeps its values)"
-                             : "give the GRAPH_CONST fields the values it was trained with, or name another file";
+                             : "give the GRAPH_CONST fields the values it was trained with, name another file, or say "
+                               "with weight_map which array is which";
     size_t found = list_differences(run, weights, &differences);
     nt_status status = NT_OK;
     if (found)

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "history/history.h"
 #include "run/plan.h"
 #include "run/run_internal.h"
 
@@ -38,7 +39,7 @@ static const nt__setting settings[] = {
     SETTING(checkpoint_scope, STRING, true, true),
 };
 
-/* That of run_dir has the experiment's name in it. */
+/* That of run_dir has the experiment's name in it, that of checkpoint_mode goes by the metric's name. */
 static const nt__settings defaults = {
     .seed = 42,
     .max_epochs = 1,
@@ -53,7 +54,6 @@ static const nt__settings defaults = {
     .checkpoint = true,
     .checkpoint_keep = 3,
     .checkpoint_metric = "val_loss",
-    .checkpoint_mode = "min",
     .checkpoint_keep_latest = true,
     .checkpoint_scope = "run",
 };
@@ -351,6 +351,11 @@ static nt_status take_loggers(nt_run *run, const nt_run_options *options) {
     return NT_OK;
 }
 
+/* As `nitro history` marks the best. */
+static const char *usual_mode(const char *metric) {
+    return nt__larger_is_better(metric) ? "max" : "min";
+}
+
 /* ---- all of them ------------------------------------------------------------------------------------------------ */
 
 nt_status nt__settings_resolve(nt_run *run, const nt_run_options *options) {
@@ -358,6 +363,7 @@ nt_status nt__settings_resolve(nt_run *run, const nt_run_options *options) {
     nt_status status = nt__settings_declared(run, &run->declared);
     *s = run->declared;
     if (status == NT_OK) status = take_options(run, options, s);
+    if (status == NT_OK && !s->checkpoint_mode) s->checkpoint_mode = usual_mode(s->checkpoint_metric);
     s->from.rule = run->experiment->hooks.optimizer ? NT__FROM_HOOK : NT__FROM_DEFAULT;
     s->manual = nt__is_manual(run->experiment, run->fields);
     s->no_data = options->no_data;

@@ -1,6 +1,7 @@
 /* The file that weights are read from: which one it is, and what of it are weights.
  * Not here: other names for its arrays (weights_map.c), the model (load.c).
  */
+#include <errno.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -22,10 +23,16 @@ void nt__weights_free(nt__weights *weights) {
 
 /* ---- which file ------------------------------------------------------------------------------------------------- */
 
-/* A file of that name comes first; else it is RUN:CHECKPOINT. NULL with a message: there is none. */
+/* A file of that name comes first; else it is RUN:CHECKPOINT, which a bare word was perhaps to be. */
 static nt_status find_path(nt_run *run, const char *source, nt__record_source *out) {
     *out = (nt__record_source){0};
-    if (access(source, F_OK) == 0 || !strchr(source, ':')) {
+    bool is_there = access(source, F_OK) == 0;
+    if (!is_there && errno == ENOENT && !strpbrk(source, "/:"))
+        return nt__fail(NT_NOT_FOUND,
+                        "there is no file of weights '%s'; a checkpoint is named by its path, or as RUN:best or "
+                        "RUN:latest, where RUN is latest or the id of a run in '%s'",
+                        source, run->settings.run_dir);
+    if (is_there || !strchr(source, ':')) {
         out->path = nt__strdup(source);
         return out->path ? NT_OK : NT_OUT_OF_MEMORY;
     }

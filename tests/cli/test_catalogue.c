@@ -466,10 +466,16 @@ static const mistake mistakes[] = {
      .prepare = train_before,
      .tidy_up = forget_training,
      .message = "runs/Model/parameters.safetensors does not fit experiment 'Model'; give the GRAPH_CONST fields the "
-                "values it was trained with, or name another file. 3 arrays differ:\n"
+                "values it was trained with, name another file, or say with weight_map which array is which. 3 arrays "
+                "differ:\n"
                 "  hidden.weight: f32[4,16] in the model, f32[4,8] in the file\n"
                 "  hidden.bias: f32[16] in the model, f32[8] in the file\n"
                 "  logits.weight: f32[16,2] in the model, f32[8,2] in the file"},
+    {.title = "weights that are not there",
+     .command = "evaluate",
+     .words = {"--weights=latest"},
+     .message = "there is no file of weights 'latest'; a checkpoint is named by its path, or as RUN:best or "
+                "RUN:latest, where RUN is latest or the id of a run in 'runs/Model'"},
     {.title = "parameters that are no file of parameters",
      .command = "evaluate",
      .words = {"--weights=model.c"},

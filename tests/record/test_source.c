@@ -105,7 +105,8 @@ static void a_path_finds_its_record(void **state) { /* C43 */
     assert_made(&record);
     nt__record_free(&record);
     nt__record_source_free(&source);
-    assert_refused(scratch("none.safetensors"), folder, NT_NOT_FOUND, "there is no checkpoint '");
+    assert_refused(scratch("none.safetensors"), folder, NT_NOT_FOUND,
+                   "give the path of one, or RUN:best or RUN:latest, where RUN is latest or the id of a run in '");
 }
 
 static void what_is_written_wrongly_is_refused_with_the_right_spelling(void **state) { /* C49, B48 */
@@ -136,7 +137,8 @@ static void a_best_is_of_one_metric(void **state) { /* C50, B53, B54 */
     assert_non_null(strstr(told, "the best is by val_loss, lower is better"));
     assert_refused("B:best", folder, NT_NOT_FOUND, "no checkpoint of run B in '");
     assert_refused("B:best", folder, NT_NOT_FOUND,
-                   "was scored by val_loss, lower is better; scored are: accuracy, higher is better (3)");
+                   "was scored by val_loss, lower is better; scored are: accuracy, higher is better (3). Name one of "
+                   "these as checkpoint_metric (and checkpoint_mode), or ask for the latest");
     nt__retention retention = {.best = 1, .metric = "accuracy", .higher_is_better = true};
     nt__record_source source;
     assert_ok(nt__record_source_find("latest:best", folder, &retention, &source));

@@ -297,6 +297,13 @@ static const char *hook_mode(const void *e) {
     return "max";
 }
 
+static void assert_mode_of(const char *metric, const char *given, const char *mode) {
+    const nt_run_options options = {.checkpoint_metric = metric, .checkpoint_mode = given};
+    nt_run *run = plan_of(Sources_experiment(), &options);
+    assert_string_equal(run->settings.checkpoint_mode, mode);
+    nt_run_free(run);
+}
+
 /* C23 */
 static void how_records_are_kept_is_a_setting_too(void **state) {
     (void)state;
@@ -323,6 +330,10 @@ static void how_records_are_kept_is_a_setting_too(void **state) {
     assert_string_equal(s->checkpoint_mode, "max");
     assert_true(s->checkpoint_every_minutes == 0.5);
     nt_run_free(run);
+    assert_mode_of("accuracy", NULL, "max");
+    assert_mode_of("val_loss", NULL, "min");
+    assert_mode_of("perplexity", NULL, "min");
+    assert_mode_of("accuracy", "min", "min");
     refuse(Sources_experiment(), NULL, &(nt_run_options){.checkpoint_keep = {true, 0}},
            "checkpoint_keep is 0 (from the option checkpoint_keep); give how many of the best are kept, 1 or more");
     refuse(Sources_experiment(), NULL, &(nt_run_options){.checkpoint_mode = "least"},
