@@ -296,7 +296,8 @@ static nt_status fail_misplaced(const nt__keyword *keyword, const char *name) {
         const char *name;
     } commands[] = {{NT__TRAIN, "train"}, {NT__EVALUATE, "evaluate"}, {NT__PREDICT, "predict"},
                     {NT__SHELL, "shell"}, {NT__SCHEDULE, "schedule"}, {NT__SUMMARY, "summary"},
-                    {NT__HELP, "help"},   {NT__CACHE, "cache"}};
+                    {NT__HELP, "help"},   {NT__CACHE, "cache"},       {NT__HISTORY, "history"},
+                    {NT__PLOT, "plot"}};
     size_t i = 0;
     while (i + 1 < sizeof commands / sizeof *commands && !(keyword->commands & commands[i].bit)) i++;
     return nt__fail(NT_INVALID, "--%s is a flag of nitro %s and not of this command: leave it out", name,

@@ -141,7 +141,7 @@ static void unknown_names_are_refused_with_the_closest(void **state) {
             "--max=3");
     refuses("there is no flag --no-smoothing (did you mean --smoothing?); nitro help a.c lists the flags",
             "--no-smoothing");
-    refuses("there is no flag --x; nitro help a.c lists the flags", "--x");
+    refuses("there is no flag --y; nitro help a.c lists the flags", "--y");
 }
 
 /* ---- keywords --------------------------------------------------------------------------------------------------- */
@@ -193,6 +193,8 @@ static void a_keyword_of_another_command_leaves_its_name_to_fields(void **state)
     assert_true(fields.input == 2.5);
     assert_int_equal(options.inputs.count, 0);
     refuses("--split is a flag of nitro evaluate and not of this command: leave it out", "--split=val");
+    refuses("--metric is a flag of nitro history and not of this command: leave it out", "--metric=accuracy");
+    refuses("--x is a flag of nitro plot and not of this command: leave it out", "--x=step");
     assert_int_equal(read_words(NT__EVALUATE, "a.c", "--weights=file", "--split", "val"), NT_OK);
     assert_true(fields.input == 1.5);
     assert_string_equal(options.weights, "file");
