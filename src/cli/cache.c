@@ -3,9 +3,7 @@
  */
 #include "cli/cli.h"
 
-#include <inttypes.h>
 #include <string.h>
-#include <time.h>
 
 #include "cli/objects.h"
 #include "cli/table.h"
@@ -26,28 +24,24 @@ static const char *size_text(uint64_t bytes, char out[CELL]) {
     return out;
 }
 
-static const char *time_text(int64_t seconds, char out[CELL]) {
-    time_t when = (time_t)seconds;
-    struct tm parts;
-    if (!localtime_r(&when, &parts) || !strftime(out, CELL, "%Y-%m-%d %H:%M:%S", &parts)) snprintf(out, CELL, "?");
-    return out;
-}
-
 /* ---- list ------------------------------------------------------------------------------------------------------- */
 
 enum { LIST_COLUMNS = 7 };
 
 static nt_status add_program(const nt__disk *disk, const nt__disk_file *file, nt__table *table) {
-    char size[CELL], made[CELL], used[CELL], seconds[CELL];
+    char size[CELL], seconds[CELL], made[NT__TIME], used[NT__TIME];
     nt__disk_program found;
     nt_status status = nt__disk_look(disk, file->name, &found);
     if (status != NT_OK) return status;
     bool whole = found.data != NULL;
     snprintf(seconds, sizeof seconds, "%.2f s", found.seconds);
-    const char *const cells[LIST_COLUMNS] = {
-        whole ? found.program : "(damaged)", whole ? found.experiment : "", whole ? found.plugin : "",
-        size_text(file->bytes, size),        whole ? seconds : "",          whole ? time_text(found.made, made) : "",
-        time_text(file->used, used)};
+    const char *const cells[LIST_COLUMNS] = {whole ? found.program : "(damaged)",
+                                             whole ? found.experiment : "",
+                                             whole ? found.plugin : "",
+                                             size_text(file->bytes, size),
+                                             whole ? seconds : "",
+                                             whole ? nt__time_text(found.made, made) : "",
+                                             nt__time_text(file->used, used)};
     for (size_t i = 0; i < LIST_COLUMNS; i++) nt__table_add(table, cells[i]);
     nt__free(found.data);
     return NT_OK;

@@ -3,8 +3,6 @@
  */
 #include "cli/history.h"
 
-#include <math.h>
-#include <string.h>
 #include <time.h>
 
 #include "cli/table.h"
@@ -18,13 +16,6 @@ static const char *epoch_text(const nt__history *history, char out[CELL]) {
     int length = snprintf(out, CELL, "%lld", (long long)last);
     if (json_is_integer(most))
         snprintf(out + length, (size_t)(CELL - length), "/%lld", (long long)json_integer_value(most));
-    return out;
-}
-
-static const char *time_text(int64_t seconds, char out[CELL]) {
-    time_t when = (time_t)seconds;
-    struct tm parts;
-    if (!localtime_r(&when, &parts) || !strftime(out, CELL, "%Y-%m-%d %H:%M:%S", &parts)) snprintf(out, CELL, "?");
     return out;
 }
 
@@ -45,7 +36,7 @@ static nt_status best_text(const nt__history *history, const nt__command_options
 
 static nt_status add_run(nt__table *table, const char *folder, const nt__command_options *options) {
     nt__history history;
-    char epoch[CELL], best[CELL], best_epoch[CELL], started[CELL], duration[NT__DURATION];
+    char epoch[CELL], best[CELL], best_epoch[CELL], started[NT__TIME], duration[NT__DURATION];
     nt_status status = nt__history_read(folder, false, &history);
     if (status == NT_OK) status = best_text(&history, options, best, best_epoch);
     if (status == NT_OK) {
@@ -57,7 +48,7 @@ static nt_status add_run(nt__table *table, const char *folder, const nt__command
             best,
             best_epoch,
             nt__duration_text(nt__history_seconds(&history, state, time(NULL)), duration),
-            time_text(nt__history_started(&history), started)};
+            nt__time_text(nt__history_started(&history), started)};
         for (size_t i = 0; i < COLUMNS; i++) nt__table_add(table, cells[i]);
     }
     nt__history_free(&history);

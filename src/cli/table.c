@@ -1,9 +1,18 @@
 /* Aligned tables of text: each column as wide as its widest cell.
- * Not here: what is in the cells.
+ * Not here: what is in the cells, but for times.
  */
 #include "cli/table.h"
 
 #include <string.h>
+#include <time.h>
+
+const char *nt__time_text(int64_t seconds, char out[NT__TIME]) {
+    time_t when = (time_t)seconds;
+    struct tm parts;
+    if (!localtime_r(&when, &parts) || !strftime(out, NT__TIME, "%Y-%m-%d %H:%M:%S", &parts))
+        snprintf(out, NT__TIME, "?");
+    return out;
+}
 
 void nt__table_add(nt__table *table, const char *text) {
     nt__words_add(&table->cells, nt__arena_strdup(&table->arena, text));

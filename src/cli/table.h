@@ -1,10 +1,16 @@
-/* Aligned tables of text. */
+/* Aligned tables of text, and the one kind of cell that several have: a time.
+ * Not here: what else is in the cells.
+ */
 #ifndef NT_CLI_TABLE_H
 #define NT_CLI_TABLE_H
 
 #include <stdio.h>
 
 #include "cli/words.h"
+
+/* A moment, in seconds since 1970, as local time: "2026-03-01 14:05:09", or "?" where no calendar reaches. */
+enum { NT__TIME = 32 };
+const char *nt__time_text(int64_t seconds, char out[NT__TIME]);
 
 enum { NT__TABLE_COLUMNS = 8 };
 
