@@ -3,7 +3,6 @@
  */
 #include "record/record_internal.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -83,8 +82,8 @@ static nt_status read_file_name(const json_t *object, const char **out) {
     return !*out && status == NT_OK ? NT_INVALID : status;
 }
 
-/* What is no object has no 'file'. */
-nt_status nt__entry_from_json(const json_t *value, nt__record_entry *out) {
+/* What is no object has no 'file'. The texts are borrowed from the JSON. */
+static nt_status entry_from_json(const json_t *value, nt__record_entry *out) {
     *out = (nt__record_entry){.written = json_number_value(json_object_get(value, "written"))};
     nt_status status = read_file_name(value, &out->file);
     if (status == NT_OK) status = read_text(value, "run", &out->run);
@@ -100,7 +99,7 @@ nt_status nt__entry_from_json(const json_t *value, nt__record_entry *out) {
 }
 
 nt_status nt__entry_from_facts(const json_t *facts, nt__record_entry *out) {
-    nt_status status = nt__entry_from_json(json_object_get(facts, "entry"), out);
+    nt_status status = entry_from_json(json_object_get(facts, "entry"), out);
     return status == NT_OK ? NT_OK : nt__fail_in(status, "the record's 'entry'");
 }
 
@@ -143,7 +142,7 @@ static nt_status take_list(const json_t *list, nt__manifest *out) {
     if (!json_is_array(list)) return nt__fail(NT_INVALID, "it has no list 'checkpoints'");
     json_array_foreach((json_t *)list, i, value) {
         nt__record_entry entry;
-        nt_status status = nt__entry_from_json(value, &entry);
+        nt_status status = entry_from_json(value, &entry);
         if (status == NT_OK && nt__manifest_find(out, entry.file))
             status = nt__fail(NT_INVALID, "the file '%s' is listed twice", entry.file);
         if (status != NT_OK) return nt__fail_in(status, "checkpoint %zu of the list", i + 1);

@@ -23,10 +23,8 @@ bool nt__same_run(const char *a, const char *b);
 const char *nt__run_name(const char *run);
 /* The later of two records of a run, by epoch and batch. */
 bool nt__is_later(const nt__record_entry *a, const nt__record_entry *b);
-/* An entry as JSON, and back; texts are borrowed from the JSON. */
 json_t *nt__entry_to_json(const nt__record_entry *entry);
-nt_status nt__entry_from_json(const json_t *value, nt__record_entry *out);
-/* The entry that a record's facts tell; texts are borrowed. */
+/* The entry that a record's facts tell; its texts are borrowed from them. */
 nt_status nt__entry_from_facts(const json_t *facts, nt__record_entry *out);
 
 /* retention.c: whether the entry was scored by the metric and the mode of `retention`. */

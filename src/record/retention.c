@@ -1,5 +1,5 @@
 /* Which records of a folder are kept, from their entries alone (C23 to C27).
- * Not here: deleting the others (writer.c).
+ * Not here: deleting the others (folder.c).
  */
 #include "record/record_internal.h"
 

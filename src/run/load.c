@@ -207,8 +207,8 @@ static nt_status report(const nt_run *run, const char *source, const nt__weights
 
 /* ---- all of it -------------------------------------------------------------------------------------------------- */
 
-/* Half of a file would be a model that nobody trained. */
-nt_status nt__weights_take(nt_run *run, const char *source, const nt__weights *weights) {
+/* All or nothing: half of a file would be a model that nobody trained. `source` is for messages. */
+static nt_status take(nt_run *run, const char *source, const nt__weights *weights) {
     nt_status status = check_file(run, source, weights);
     if (status != NT_OK) return status;
     size_t arrays = run->layout.group_count + count_states(run), count = arrays + run->state_count;
@@ -253,7 +253,7 @@ static nt_status keep_waiting(nt_run *run, const char *source, nt__weights *weig
 
 nt_status nt__load_waiting(nt_run *run) {
     if (!run->waiting.weights) return NT_OK;
-    nt_status status = nt__weights_take(run, run->waiting.source, run->waiting.weights);
+    nt_status status = take(run, run->waiting.source, run->waiting.weights);
     if (status == NT_OK) nt__forget_waiting(run);
     return status;
 }
@@ -267,7 +267,7 @@ nt_status nt_run_load_mapped(nt_run *run, const char *source, const char *const 
     nt_status status = nt__weights_read(run, source, maps, map_count, &weights);
     if (status != NT_OK) return status;
     if (!nt__is_laid_out(run)) return keep_waiting(run, source, &weights);
-    status = nt__weights_take(run, source, &weights);
+    status = take(run, source, &weights);
     nt__weights_free(&weights);
     return status;
 }
@@ -284,7 +284,7 @@ nt_status nt__weights_start(nt_run *run, const nt_run_options *options) {
     nt_status status =
         nt__weights_read(run, options->weights, options->weight_maps, options->weight_map_count, &weights);
     if (status != NT_OK) return status;
-    status = nt__weights_take(run, options->weights, &weights);
+    status = take(run, options->weights, &weights);
     if (status == NT_OK && options->restore_optimizer)
         status = weights.is_record
                      ? nt__restore_optimizer(run, &weights.record)

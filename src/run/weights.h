@@ -1,5 +1,5 @@
 /* Weights: parameters and layer states to load into a run, from a file of nitro's, from a record, or from a file that
- * others wrote. Not here: saving (weights.c).
+ * others wrote. Not here: taking them (load.c), saving (weights.c).
  */
 #ifndef NT_RUN_WEIGHTS_H
 #define NT_RUN_WEIGHTS_H
@@ -34,8 +34,5 @@ void nt__weights_free(nt__weights *weights);
 nt_status nt__weights_map(nt__weights *weights, const char *const *maps, size_t count);
 /* Whether a path is one that keeps what it has. */
 bool nt__weights_keeps(const nt__weights *weights, const char *path);
-
-/* load.c: parameters and layer states of weights, all or nothing. `source` is for messages. */
-nt_status nt__weights_take(nt_run *run, const char *source, const nt__weights *weights);
 
 #endif
