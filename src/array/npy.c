@@ -5,7 +5,6 @@
 #include "array/array.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 enum { MAGIC_SIZE = 6, VERSION_SIZE = 2, PREFIX_SIZE = MAGIC_SIZE + VERSION_SIZE, HEADER_ALIGNMENT = 64 };

@@ -3,8 +3,6 @@
  */
 #include "data/data_internal.h"
 
-#include <inttypes.h>
-
 #include "base/random.h"
 
 static nt_status find_fields(nt__pass *pass, const nt__stream_options *options) {

@@ -3,7 +3,6 @@
  */
 #include "data/stream_internal.h"
 
-#include <inttypes.h>
 #include <time.h>
 
 /* ---- opening and closing ---------------------------------------------------------------------------------------- */

@@ -2,7 +2,6 @@
  * Not here: which one a run keeps.
  */
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "history/history.h"

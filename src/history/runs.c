@@ -2,7 +2,6 @@
  * Not here: what a run has in it.
  */
 #include <dirent.h>
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>

@@ -1,6 +1,5 @@
 /* Initial values: drawn on the host, a stream of its own for each parameter. */
 #include <math.h>
-#include <string.h>
 
 #include "nn/nn.h"
 

@@ -1,7 +1,6 @@
 /* Layer state: what a model carries from micro-batch to micro-batch beside its parameters.
  * Not here: where it lives between two micro-batches (the folder run).
  */
-#include <string.h>
 
 #include "nn/model.h"
 

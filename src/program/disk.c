@@ -4,7 +4,6 @@
  */
 #include "program/disk.h"
 
-#include <dirent.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>

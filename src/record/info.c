@@ -3,8 +3,6 @@
  */
 #include "nitro/checkpoint.h"
 
-#include <string.h>
-
 #include "record/record_internal.h"
 
 /* ---- one record ------------------------------------------------------------------------------------------------- */

@@ -1,6 +1,5 @@
 /* Passes over a split without training, and evaluations: every batch at full size, results cut back to the real rows.
  */
-#include <string.h>
 
 #include "run/run_internal.h"
 

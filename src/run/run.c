@@ -1,5 +1,4 @@
 /* Making and freeing a handle: the setup sequence, cheapest checks first. */
-#include <string.h>
 
 #include "run/plan.h"
 #include "run/run_internal.h"

@@ -1,7 +1,6 @@
 /* The whole state of a live run as a record: what is on the device as host arrays, the rest as facts.
  * Not here: back again (restore.c), when that happens (checkpoints.c).
  */
-#include <string.h>
 
 #include "run/records.h"
 

@@ -6,8 +6,6 @@
 
 #include <cmocka.h>
 
-#include <string.h>
-
 #include "cli/build.h"
 
 static void assert_sources(const char *given, const char *read, const char *expected) {

@@ -9,7 +9,6 @@
 #include <cmocka.h>
 
 #include <math.h>
-#include <stdio.h>
 
 #include "graph/node.h"
 #include "nitro/check.h"

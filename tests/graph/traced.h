@@ -4,6 +4,9 @@
 #ifndef NT_TESTS_GRAPH_TRACED_H
 #define NT_TESTS_GRAPH_TRACED_H
 
+#include <stdio.h>
+#include <stdlib.h>
+
 #include "graph/graph.h"
 #include "xla/xla.h"
 

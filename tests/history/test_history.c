@@ -9,7 +9,6 @@
 #include <cmocka.h>
 
 #include <math.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <utime.h>

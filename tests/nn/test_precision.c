@@ -7,8 +7,6 @@
 
 #include <cmocka.h>
 
-#include <string.h>
-
 #include "layer_trace.h"
 #include "nitro/attention.h"
 #include "nitro/recurrent.h"

@@ -7,7 +7,6 @@
 #include <stddef.h>
 
 #include <cmocka.h>
-#include <sys/wait.h>
 
 #include "experiment/experiment.h"
 #include "toy.h"

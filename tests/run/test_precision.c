@@ -7,8 +7,6 @@
 
 #include <cmocka.h>
 
-#include <stdlib.h>
-
 #include "run/run_internal.h"
 #include "toy.h"
 
