@@ -23,6 +23,16 @@ nt__retention nt__run_retention(const nt_run *run) {
     return kept;
 }
 
+nt_status nt__recording_check(const nt_run *run) {
+    bool may_be_unscored = run->settings.checkpoint_keep_latest || nt__data_split_find(run->data, "val");
+    if (!run->train || !nt__records(run) || may_be_unscored) return NT_OK;
+    return nt__fail(
+        NT_INVALID,
+        "checkpoint_keep_latest is false, so only the best checkpoints are kept, and experiment '%s' has no "
+        "split 'val' to tell which those are: add one, or set checkpoint_keep_latest or checkpoint = false",
+        run->experiment->name);
+}
+
 nt_status nt__recording_begin(nt_run *run) {
     nt__recording *recording = &run->recording;
     recording->written = nt__seconds();
@@ -43,13 +53,21 @@ bool nt__record_is_due(const nt_run *run) {
     return by_steps || (s->checkpoint_every_minutes > 0 && minutes >= s->checkpoint_every_minutes);
 }
 
-/* A validation without the metric that nobody asked for by name is no reason to end a run: the record has its values
- * under another name, and is not ranked. */
+/* A validation without the metric that nobody asked for by name is no reason to end a run, but where only the best
+ * are kept; nor is a score that is not finite where losses may be that. */
+static bool can_be_ranked(const nt_run *run, const json_t *values) {
+    const nt__settings *s = &run->settings;
+    double score;
+    bool is_asked = s->from.checkpoint_metric != NT__FROM_DEFAULT || !s->checkpoint_keep_latest;
+    const json_t *value = json_object_get(values, s->checkpoint_metric);
+    if (!value) return is_asked || json_object_size(values) == 0;
+    return s->check_divergence || (nt__record_number_of(value, &score) && isfinite(score));
+}
+
+/* A record that is not ranked has its values under another name. */
 static nt_status rank(const nt_run *run, nt__record *record) {
     json_t *values = json_object_get(record->facts, "metrics");
-    bool is_asked = run->settings.from.checkpoint_metric != NT__FROM_DEFAULT;
-    if (is_asked || json_object_size(values) == 0 || json_object_get(values, run->settings.checkpoint_metric))
-        return NT_OK;
+    if (can_be_ranked(run, values)) return NT_OK;
     nt_status status = nt__record_set(record, "unranked_metrics", json_incref(values));
     return status == NT_OK ? nt__record_set(record, "metrics", json_object()) : status;
 }

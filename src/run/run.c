@@ -66,6 +66,7 @@ static nt_status build_data(nt_run *run, const nt_run_options *options) {
     run->train = run->settings.evaluate_only ? NULL : nt__data_split_find(run->data, "train");
     run->laid_out_by_training = run->train != NULL;
     if (run->train) status = check_train_split(run);
+    if (status == NT_OK) status = nt__recording_check(run);
     return status == NT_OK ? nt__batch_list(run) : status;
 }
 

@@ -526,6 +526,8 @@ nt_status nt__origin_log(nt_run *run);
 /* checkpoints.c: the records that training writes. From begin to end there is a writer, where there are records at all.
  */
 nt_status nt__recording_begin(nt_run *run);
+/* C27: without keep_latest only the best are kept, which takes a validation. */
+nt_status nt__recording_check(const nt_run *run);
 /* Whether one is to be written here, between two steps of an epoch. */
 bool nt__record_is_due(const nt_run *run);
 /* Writes one, unless the newest is of the same place. `reason`: why training ends here, NULL while it goes on. */

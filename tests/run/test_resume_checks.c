@@ -376,6 +376,57 @@ static void no_record_has_values_that_are_not_finite(void **state) {
     trained_free(&t);
 }
 
+/* C27 */
+static void only_the_best_take_a_validation(void **state) {
+    (void)state;
+    course c = make_course();
+    nt_run *run;
+    c.options.run_dir = course_folder();
+    c.options.checkpoint_keep_latest = (nt_maybe_bool){true, false};
+    assert_ok(nt_run_new(&c.experiment, &fields, &c.options, &run));
+    nt_run_free(run);
+    fields.val = false;
+    assert_fails(nt_run_new(&c.experiment, &fields, &c.options, &run), NT_INVALID,
+                 "checkpoint_keep_latest is false, so only the best checkpoints are kept, and experiment 'Course' has "
+                 "no split 'val'");
+    c.options.checkpoint = (nt_maybe_bool){true, false};
+    assert_ok(nt_run_new(&c.experiment, &fields, &c.options, &run));
+    nt_run_free(run);
+}
+
+static nt_status no_numbers(const void *e, nt_data *data) {
+    (void)e;
+    course_split(data, "train", 4 * COURSE_BATCH, true);
+    nt_split(data, "val", .batch = COURSE_BATCH);
+    nt_array *points = toy_points(12, false);
+    nt_array_set(points, 0, NAN);
+    nt_split_field(data, "val", "x", points);
+    nt_split_field(data, "val", "label", toy_labels(12, 0));
+    return nt_data_status(data);
+}
+
+/* Where losses need not be finite, a score that is not ends nothing. */
+static void a_score_that_is_no_number_ends_a_run_as_a_loss_does(void **state) {
+    (void)state;
+    course c = make_course();
+    nt_run *run;
+    c.experiment.hooks.build_data = no_numbers;
+    c.options.run_dir = course_folder();
+    c.options.quiet = true;
+    assert_ok(nt_run_new(&c.experiment, &fields, &c.options, &run));
+    assert_fails(nt_train(run), NT_INVALID, "'val_loss', which is nan after epoch 1");
+    nt_run_free(run);
+    c.options.check_divergence = (nt_maybe_bool){true, false};
+    assert_ok(nt_run_new(&c.experiment, &fields, &c.options, &run));
+    assert_ok(nt_train(run));
+    nt_run_free(run);
+    nt__manifest manifest;
+    assert_ok(nt__manifest_read(course_folder(), &manifest));
+    const nt__record_entry *newest = nt__manifest_latest(&manifest, NULL);
+    assert_true(newest->epoch == 2 && !newest->scored);
+    nt__manifest_free(&manifest);
+}
+
 /* The three lowest of the log, the lowest first. */
 static int losses_of_log(double lowest[3]) {
     char *text, *save = NULL, path[SCRATCH_PATH + 32];
@@ -454,6 +505,8 @@ int main(void) {
         cmocka_unit_test(settings_say_which_are_kept),
         cmocka_unit_test(without_records_there_are_none),
         cmocka_unit_test(no_record_has_values_that_are_not_finite),
+        cmocka_unit_test(only_the_best_take_a_validation),
+        cmocka_unit_test(a_score_that_is_no_number_ends_a_run_as_a_loss_does),
         cmocka_unit_test(records_that_are_spared_change_nothing_of_what_is_kept),
     };
     return cmocka_run_group_tests(tests, begin, end);
