@@ -5,6 +5,7 @@
 #include "record/record_internal.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <math.h>
 #include <string.h>
 #include <time.h>
@@ -295,11 +296,36 @@ static nt_status list_unlisted(nt__record_folder *folder) {
     return status;
 }
 
+/* A file that somebody deleted takes the place of none that is there. */
+static nt_status forget_gone(nt__record_folder *folder, bool *changed) {
+    nt__manifest there = {0};
+    nt_status status = NT_OK;
+    for (size_t i = 0; status == NT_OK && i < folder->manifest.count; i++) {
+        const nt__record_entry *entry = &folder->manifest.entries[i];
+        char *path = path_of(folder, entry->file);
+        if (!path)
+            status = NT_OUT_OF_MEMORY;
+        else if (access(path, F_OK) == 0 || errno != ENOENT)
+            status = nt__manifest_add(&there, entry);
+        else
+            nt__notice("the checkpoint '%s' is gone, so " NT__MANIFEST_FILE " lists it no more", path);
+        nt__free(path);
+    }
+    *changed = status == NT_OK && there.count < folder->manifest.count;
+    if (!*changed) return drop_manifest(&there, status);
+    nt__manifest_free(&folder->manifest);
+    folder->manifest = there;
+    return NT_OK;
+}
+
 static nt_status clear(nt__record_folder *folder) {
     nt__manifest after = {0};
+    bool changed;
+    nt_status status = forget_gone(folder, &changed);
+    if (status != NT_OK) return status;
     size_t listed = folder->manifest.count;
-    nt_status status = list_unlisted(folder);
-    if (status != NT_OK || folder->manifest.count == listed) return status;
+    status = list_unlisted(folder);
+    if (status != NT_OK || (!changed && folder->manifest.count == listed)) return status;
     status = copy_kept(folder, &folder->manifest, &after);
     return status == NT_OK ? put_manifest(folder, &after) : drop_manifest(&after, status);
 }

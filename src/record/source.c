@@ -129,6 +129,63 @@ static void tell_which_run(nt__manifest *manifest, const char *folder, const cha
         nt__notice("'%s' holds checkpoints of %zu runs; the one written last, %s, is read", folder, count, run);
 }
 
+/* ---- records that are not as they were written ------------------------------------------------------------------- */
+
+/* A kill between the rename of a record that was written again and that of the manifest leaves a hash of before in the
+ * manifest. The record is whole, by the hash that it states itself, and it is of that run; so it is taken. */
+static nt_status check_listed(const nt__record_entry *entry, const nt__record *record, nt__hash hash) {
+    const char *run = json_string_value(json_object_get(record->facts, "run"));
+    if (!entry->hashed || nt__hash_equal(entry->hash, hash) || nt__same_run(entry->run, run)) return NT_OK;
+    char listed[33], found[33];
+    nt__hash_hex(entry->hash, listed);
+    nt__hash_hex(hash, found);
+    return nt__fail(NT_INVALID,
+                    "'%s' is another file than the one that " NT__MANIFEST_FILE " lists: it is of run %s and has the "
+                    "hash %s, listed is run %s and %s",
+                    entry->file, nt__run_name(run), found, nt__run_name(entry->run), listed);
+}
+
+static nt_status load(const char *path, const nt__record_entry *entry, nt__record *out) {
+    nt__hash hash;
+    nt_status status = nt__record_read_hashed(path, out, &hash);
+    if (status != NT_OK || !entry) return status;
+    status = check_listed(entry, out, hash);
+    if (status != NT_OK) nt__record_free(out);
+    return status;
+}
+
+/* The newest record of the run before `bound` that loads. */
+static const nt__record_entry *find_older(const nt__manifest *manifest, const char *folder,
+                                          const nt__record_entry *bound) {
+    while (bound) {
+        const nt__record_entry *older = NULL;
+        for (size_t i = 0; i < manifest->count; i++) {
+            const nt__record_entry *entry = &manifest->entries[i];
+            if (nt__same_run(entry->run, bound->run) && nt__is_later(bound, entry) &&
+                (!older || nt__is_later(entry, older)))
+                older = entry;
+        }
+        char *path = older ? nt__sprintf("%s/%s", folder, older->file) : NULL;
+        nt__record record;
+        bool good = path && load(path, older, &record) == NT_OK;
+        if (good) nt__record_free(&record);
+        nt__free(path);
+        if (good) return older;
+        bound = older;
+    }
+    return NULL;
+}
+
+static nt_status advise(nt_status status, const nt__manifest *manifest, const char *folder,
+                        const nt__record_entry *entry) {
+    char message[NT__MESSAGE];
+    memcpy(message, nt_error_message(), sizeof message);
+    const nt__record_entry *older = find_older(manifest, folder, entry);
+    if (!older) return nt__fail(status, "%s; the run has no older checkpoint that loads", message);
+    return nt__fail(status, "%s; an older one loads: '%s/%s' (epoch %lld, step %lld)", message, folder, older->file,
+                    (long long)older->epoch, (long long)older->step);
+}
+
 /* ---- a source --------------------------------------------------------------------------------------------------- */
 
 void nt__record_source_free(nt__record_source *source) {
@@ -153,10 +210,10 @@ static nt_status take_entry(const nt__manifest *manifest, const char *folder, co
                                .newest_epoch = newest ? newest->epoch : 0};
     nt_status status = out->path && out->run ? NT_OK : NT_OUT_OF_MEMORY;
     if (status == NT_OK && !exists(out->path))
-        status = nt__fail(NT_NOT_FOUND,
-                          "'%s' lists the checkpoint '%s' of run %s, epoch %lld, but that file is gone; name another "
-                          "one",
-                          folder, entry->file, out->run, (long long)entry->epoch);
+        status =
+            advise(nt__fail(NT_NOT_FOUND, "'%s' lists the checkpoint '%s' of run %s, epoch %lld, but that file is gone",
+                            folder, entry->file, out->run, (long long)entry->epoch),
+                   manifest, folder, entry);
     if (status != NT_OK) nt__record_source_free(out);
     return status;
 }
@@ -200,6 +257,10 @@ static nt_status find_path(const char *path, const char *folder, const nt__manif
                         "there is no checkpoint '%s': give the path of one, or RUN:best or RUN:latest, "
                         "where RUN is latest or the id of a run in '%s'",
                         path, folder);
+    if (nt__is_folder(path))
+        return nt__fail(NT_INVALID,
+                        "'%s' is a folder: name the file of a checkpoint in it, or resume with that folder as run_dir",
+                        path);
     return take_file(path, out);
 }
 
@@ -291,61 +352,6 @@ nt_status nt__record_source_auto(const char *folder, nt__record_source *out) {
 }
 
 /* ---- loading ---------------------------------------------------------------------------------------------------- */
-
-/* A kill between the rename of a record that was written again and that of the manifest leaves a hash of before in the
- * manifest. The record is whole, by the hash that it states itself, and it is of that run; so it is taken. */
-static nt_status check_listed(const nt__record_entry *entry, const nt__record *record, nt__hash hash) {
-    const char *run = json_string_value(json_object_get(record->facts, "run"));
-    if (!entry->hashed || nt__hash_equal(entry->hash, hash) || nt__same_run(entry->run, run)) return NT_OK;
-    char listed[33], found[33];
-    nt__hash_hex(entry->hash, listed);
-    nt__hash_hex(hash, found);
-    return nt__fail(NT_INVALID,
-                    "'%s' is another file than the one that " NT__MANIFEST_FILE " lists: it is of run %s and has the "
-                    "hash %s, listed is run %s and %s",
-                    entry->file, nt__run_name(run), found, nt__run_name(entry->run), listed);
-}
-
-static nt_status load(const char *path, const nt__record_entry *entry, nt__record *out) {
-    nt__hash hash;
-    nt_status status = nt__record_read_hashed(path, out, &hash);
-    if (status != NT_OK || !entry) return status;
-    status = check_listed(entry, out, hash);
-    if (status != NT_OK) nt__record_free(out);
-    return status;
-}
-
-/* The newest record of the run before `bound` that loads. */
-static const nt__record_entry *find_older(const nt__manifest *manifest, const char *folder,
-                                          const nt__record_entry *bound) {
-    while (bound) {
-        const nt__record_entry *older = NULL;
-        for (size_t i = 0; i < manifest->count; i++) {
-            const nt__record_entry *entry = &manifest->entries[i];
-            if (nt__same_run(entry->run, bound->run) && nt__is_later(bound, entry) &&
-                (!older || nt__is_later(entry, older)))
-                older = entry;
-        }
-        char *path = older ? nt__sprintf("%s/%s", folder, older->file) : NULL;
-        nt__record record;
-        bool good = path && load(path, older, &record) == NT_OK;
-        if (good) nt__record_free(&record);
-        nt__free(path);
-        if (good) return older;
-        bound = older;
-    }
-    return NULL;
-}
-
-static nt_status advise(nt_status status, const nt__manifest *manifest, const char *folder,
-                        const nt__record_entry *entry) {
-    char message[NT__MESSAGE];
-    memcpy(message, nt_error_message(), sizeof message);
-    const nt__record_entry *older = find_older(manifest, folder, entry);
-    if (!older) return nt__fail(status, "%s; the run has no older checkpoint that loads", message);
-    return nt__fail(status, "%s; an older one loads: '%s/%s' (epoch %lld, step %lld)", message, folder, older->file,
-                    (long long)older->epoch, (long long)older->step);
-}
 
 nt_status nt__record_load(const char *path, nt__record *out) {
     nt__manifest manifest;

@@ -163,7 +163,10 @@ static void a_listed_file_that_is_gone_is_told(void **state) { /* C50 */
     assert_int_equal(unlink(file_of_epoch(folder, "B", 2)), 0);
     assert_refused("latest:latest", folder, NT_NOT_FOUND, "of run B, epoch 2, but that file is gone");
     nt__record_source source;
-    assert_fails(nt__record_source_auto(folder, &source), NT_NOT_FOUND, "but that file is gone");
+    assert_fails(nt__record_source_auto(folder, &source), NT_NOT_FOUND,
+                 "but that file is gone; an older one loads: '");
+    assert_non_null(strstr(nt_error_message(), "(epoch 1, step 4)"));
+    assert_refused(folder, folder, NT_INVALID, "is a folder: name the file of a checkpoint in it");
 }
 
 static void allocations_refused_while_looking(void **state) {

@@ -290,6 +290,26 @@ static void the_next_start_clears_what_a_kill_left(void **state) {
 }
 
 /* Of a record that is written again, the kill leaves the new one under the hash of the old one. */
+/* It is listed no more, and one that is there has its place among the best. */
+static void a_record_that_somebody_deleted_is_forgotten(void **state) {
+    (void)state;
+    const char *folder = test_folder("deleted");
+    nt__retention retention = nt__retention_default();
+    retention.best = 2;
+    nt__record_writer *writer = open_writer(folder, "A", retention);
+    assert_ok(put_made(writer, 1, .25, NULL));
+    assert_ok(put_made(writer, 2, .5, NULL));
+    assert_ok(put_made(writer, 3, .75, NULL));
+    assert_ok(nt__record_writer_close(writer));
+    assert_epochs(folder, "1 2 3");
+    assert_int_equal(unlink(file_of_epoch(folder, "A", 1)), 0);
+    writer = open_writer(folder, "A", retention);
+    assert_epochs(folder, "2 3");
+    assert_ok(put_made(writer, 4, 1, NULL));
+    assert_ok(nt__record_writer_close(writer));
+    assert_epochs(folder, "2 3 4");
+}
+
 static void a_record_written_again_and_not_yet_listed_loads(void **state) {
     (void)state;
     const char *folder = test_folder("rewritten");
@@ -638,6 +658,7 @@ int main(void) {
         cmocka_unit_test(no_run_writes_over_the_files_of_another),
         cmocka_unit_test(a_folder_without_a_free_name_is_told),
         cmocka_unit_test(the_next_start_clears_what_a_kill_left),
+        cmocka_unit_test(a_record_that_somebody_deleted_is_forgotten),
         cmocka_unit_test(a_record_written_again_and_not_yet_listed_loads),
         cmocka_unit_test(a_folder_in_use_is_refused),
         cmocka_unit_test(a_thread_writes_all_of_them_in_order),
