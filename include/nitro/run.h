@@ -56,7 +56,7 @@ typedef void (*nt_event_function)(const nt_event *event, void *context);
 
 /* ---- making ----------------------------------------------------------------------------------------------------- */
 
-/* For each setting, run_dir to compute_dtype and log: the option, else the experiment's hook of that name, else its
+/* For each setting, run_dir to checkpoint_scope and log: the option, else the experiment's hook of that name, else its
  * field of that name (not for learning_rate and log: a field of that name may be anything), else the default. A message
  * about a bad value says which of them it is from. */
 typedef struct nt_run_options {

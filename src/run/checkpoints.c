@@ -148,7 +148,7 @@ nt_status nt__record_state(nt_run *run, const nt__position *at, const char *reas
     nt_status status = tell_earlier(run, nt__record_writer_ready(recording->writer));
     if (status == NT_OK) status = nt__snapshot_take(run, at, reason, values, count, &record);
     if (status == NT_OK) status = rank(run, &record);
-    if (status == NT_OK) status = nt__transfers_tell(run, "a record");
+    if (status == NT_OK) status = nt__transfers_tell(run, "a checkpoint");
     if (status == NT_OK) status = write_record(run, &record);
     if (status == NT_OK && score) status = note_score(run, *score);
     nt__record_free(&record);
