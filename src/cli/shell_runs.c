@@ -67,9 +67,23 @@ static nt_status choose_name(nt__shell_run *run, nt__shell *shell) {
     return NT_OK;
 }
 
+static bool is_used(const nt__shell *shell, const char *folder) {
+    for (size_t i = 0; i < shell->run_count; i++)
+        if (strcmp(nt_run_dir(shell->runs[i]->run), folder) == 0) return true;
+    return false;
+}
+
+/* A folder that the shell was started with is that of its first run. */
+static nt_status choose_another(nt__shell_run *run, const nt__shell *shell, nt_run_options *options) {
+    if (options->resume || !is_used(shell, options->run_dir)) return NT_OK;
+    options->run_dir = nt__arena_sprintf(&run->arena, "%s-%s", options->run_dir, run->name);
+    return options->run_dir ? NT_OK : NT_OUT_OF_MEMORY;
+}
+
 /* Two runs that live at the same time do not write to the same folder. */
 static nt_status choose_folder(nt__shell_run *run, const nt__shell *shell, nt_run_options *options) {
-    bool is_given = options->run_dir || nt__field_find(run->experiment, "run_dir"), is_taken = false;
+    if (options->run_dir) return choose_another(run, shell, options);
+    bool is_given = nt__field_find(run->experiment, "run_dir"), is_taken = false;
     for (size_t i = 0; i < shell->run_count; i++)
         is_taken |= strcmp(shell->runs[i]->experiment->name, run->experiment->name) == 0;
     if (is_given || !is_taken) return NT_OK;

@@ -78,6 +78,12 @@ static bool refuse(nt_site site, const char *what, int count, const nt_tensor *o
     return false;
 }
 
+/* One of 16 bits, as layers make it, and f32, as it is behind a tensor of one's own. */
+static bool are_of_mixed_precision(nt_dtype a, nt_dtype b) {
+    nt_dtype other = a == NT_F32 ? b : a;
+    return (a == NT_F32 || b == NT_F32) && (other == NT_BF16 || other == NT_F16);
+}
+
 /* The element type that all tensors among the operands have; f32 when all are numbers. */
 static bool common_dtype(nt_site site, const char *what, int count, const nt_tensor *operands, nt_dtype *out) {
     bool found = false;
@@ -86,7 +92,11 @@ static bool common_dtype(nt_site site, const char *what, int count, const nt_ten
         if (nt__is_number(operands[i])) continue;
         nt_dtype own = nt_dtype_of(operands[i]);
         if (found && own != *out)
-            return refuse(site, what, count, operands, "element types differ; nt_convert makes them equal");
+            return refuse(site, what, count, operands,
+                          are_of_mixed_precision(own, *out)
+                              ? "element types differ; nt_convert makes them equal, nt_to_compute beside layers that "
+                                "compute in another type"
+                              : "element types differ; nt_convert makes them equal");
         *out = own;
         found = true;
     }

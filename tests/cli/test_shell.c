@@ -141,7 +141,7 @@ static void hide_times(char *text) {
 
 /* Sends a line and gives what was written for it. The list of help ends where the next command may come. */
 static const char *ask(const shell *s, const char *line) {
-    static char answer[MOST_OUTPUT];
+    static char answer[MOST_SHOWN];
     char both[1024];
     snprintf(both, sizeof both, "%s\nhelp\n", line);
     send_text(s, both);
@@ -329,6 +329,23 @@ static void other_fields_and_experiments(void **state) {
     assert_has(ask(&s, "use 3"), "");
     assert_string_equal(ask(&s, "drift"), "nothing differs\n");
     assert_int_equal(finish(&s), 1);
+}
+
+/* Also one that was given, to the shell or to new: a run that lives has it. */
+static void runs_that_live_have_folders_of_their_own(void **state) {
+    (void)state;
+    shell s = start_with((const char *const[]){"shell", "main.c", "helper.c", "--run-dir=given", NULL});
+    for (int i = 0; i < 2; i++) {
+        ask(&s, "new");
+        assert_has(ask(&s, "train 1 step"), "train loss");
+    }
+    ask(&s, "new third --run-dir=given");
+    assert_has(ask(&s, "train 1 step"), "train loss");
+    ask(&s, "new --run-dir=other");
+    assert_has(ask(&s, "train 1 step"), "train loss");
+    assert_int_equal(finish(&s), 0);
+    assert_int_equal(access("given/metrics.jsonl", F_OK) | access("given-2/metrics.jsonl", F_OK), 0);
+    assert_int_equal(access("given-third/metrics.jsonl", F_OK) | access("other/metrics.jsonl", F_OK), 0);
 }
 
 /* A worker and a traced hook that call exit: no success, in a command and at the prompt. */
@@ -663,6 +680,7 @@ int main(void) {
         cmocka_unit_test_setup(each_load_is_seen, start_afresh),
         cmocka_unit_test_setup(broken_files_leave_the_old_code, start_afresh),
         cmocka_unit_test_setup(other_fields_and_experiments, start_afresh),
+        cmocka_unit_test_setup(runs_that_live_have_folders_of_their_own, start_afresh),
         cmocka_unit_test_setup(exit_is_no_success, start_afresh),
         cmocka_unit_test_setup(wrong_commands_are_explained, start_afresh),
         cmocka_unit_test_setup(a_save_loses_nothing, start_afresh),

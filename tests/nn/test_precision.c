@@ -193,7 +193,8 @@ static const layer_refusal refusals[] = {
     {leave_early,
      "compute: NT_COMPUTE was entered and never left: leave its body at its end only, not by return or break"},
     {go_deep, "compute: NT_COMPUTE is more than 32 deep"},
-    {mix_types, "add: f32[2,4] and bf16[2,4]: element types differ; nt_convert makes them equal"},
+    {mix_types, "add: f32[2,4] and bf16[2,4]: element types differ; nt_convert makes them equal, nt_to_compute "
+                "beside layers that compute in another type"},
 };
 
 static void misuse_is_told(void **state) {
