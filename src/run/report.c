@@ -67,6 +67,10 @@ static void add_settings(const nt_run *run, nt__text *out) {
         nt__text_add(out, "  check_divergence: %s [%s]\n", s->check_divergence ? "true" : "false",
                      sources[s->from.check_divergence]);
     if (s->from.log != NT__FROM_DEFAULT) nt__text_add(out, "  log: %s [%s]\n", s->log, sources[s->from.log]);
+    if (s->from.checkpoint_metric != NT__FROM_DEFAULT)
+        nt__text_add(out, "  checkpoint_metric: %s [%s]\n", s->checkpoint_metric, sources[s->from.checkpoint_metric]);
+    if (s->from.checkpoint_metric != NT__FROM_DEFAULT || s->from.checkpoint_mode != NT__FROM_DEFAULT)
+        nt__text_add(out, "  checkpoint_mode: %s [%s]\n", s->checkpoint_mode, sources[s->from.checkpoint_mode]);
     nt__text_add(out, "  rule: ");
     nt__rules_print(run, false, out);
     nt__text_add(out, " [%s]\n", sources[s->from.rule]);

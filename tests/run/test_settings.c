@@ -237,14 +237,15 @@ static void a_hook_is_asked_once(void **state) {
 static void the_report_names_the_sources(void **state) {
     (void)state;
     nt_experiment hooked = with_hooks();
-    const nt_run_options options = {.seed = {true, 5}, .quiet = true};
+    const nt_run_options options = {.seed = {true, 5}, .checkpoint_metric = "f1", .quiet = true};
     nt_run *run = plan_of(&hooked, &options);
     nt__text text = {0};
     nt__report_add(run, &text);
     static const char *const lines[] = {"run_dir: from-hook [hook]\n",      "seed: 5 [option]\n",
                                         "max_epochs: 3 [hook]\n",           "accum: 3 [hook]\n",
                                         "learning_rate: 3 [hook]\n",        "gradient clip: norm 3 [hook]\n",
-                                        "check_divergence: false [hook]\n", "compute_dtype: bf16 [hook]\n"};
+                                        "check_divergence: false [hook]\n", "compute_dtype: bf16 [hook]\n",
+                                        "checkpoint_metric: f1 [option]\n", "checkpoint_mode: max [default]\n"};
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
         if (!strstr(text.data, lines[i])) fail_msg("no '%s' in\n%s", lines[i], text.data);
     nt__text_free(&text);
