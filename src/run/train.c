@@ -64,8 +64,8 @@ static nt_status diverged(const loop *l, const pending *p, double loss) {
                         "values, and at what the loss divides by or takes the logarithm of",
                         place);
     return nt__fail(NT_DIVERGED,
-                    "%s. Nothing is rolled back: start again with a lower learning rate (now %g) or with gradient "
-                    "clipping, and look at the data of that batch",
+                    "%s. Nothing is rolled back: start again, or with resume from a checkpoint, with a lower "
+                    "learning rate (now %g) or with gradient clipping, and look at the data of that batch",
                     place, largest_rate(l->run));
 }
 

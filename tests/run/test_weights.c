@@ -107,7 +107,11 @@ static void with_averages_it_gives_those(void **state) {
     assert_true(memcmp(average->data, parameter->data, 4 * 24) != 0);
     nt_run_free(run);
     options.weights = "latest:latest";
+    options.quiet = false;
+    nt_set_notice(keep_notice, NULL);
     assert_ok(start(&c, options, &run));
+    assert_told(": the weights are those of ");
+    assert_told(course_folder());
     assert_parameter(run, "hidden.weight", average->data);
     nt_run_free(run);
     trained_free(&t);
