@@ -52,6 +52,12 @@ const nt__leaf *nt__layer_state(const nt_run *run, size_t index, size_t *place) 
     return NULL;
 }
 
+size_t nt__layer_state_count(const nt_run *run) {
+    size_t count = 0, place;
+    while (nt__layer_state(run, count, &place)) count++;
+    return count;
+}
+
 nt_status nt__layer_state_read(nt_run *run, size_t index, nt_array **out) {
     size_t place;
     const nt__leaf *state = nt__layer_state(run, index, &place);

@@ -6,16 +6,6 @@
 #include "run/records.h"
 #include "run/weights.h"
 
-static size_t count_states(const nt_run *run) {
-    size_t count = 0, place;
-    while (nt__layer_state(run, count, &place)) count++;
-    return count;
-}
-
-static char *piece(const nt__row *row, nt_array *flat) {
-    return (char *)flat->data + (size_t)row->offset * nt_dtype_size(row->type.dtype);
-}
-
 /* ---- the fit (C64) ---------------------------------------------------------------------------------------------- */
 
 enum { MOST_DIFFERENCES = 6 };
@@ -130,7 +120,7 @@ static nt_status upload_group(nt_run *run, int group, const nt__weights *weights
     for (size_t i = 0; status == NT_OK && i < run->layout.row_count; i++) {
         const nt__row *row = &run->layout.rows[i];
         const nt__named_array *array = row->group == group ? nt__weights_find(weights, row->path) : NULL;
-        if (array) copy_elements(array, row->type.dtype, row->length, piece(row, flat));
+        if (array) copy_elements(array, row->type.dtype, row->length, nt__row_data(row, flat));
     }
     if (status == NT_OK)
         status = nt__buffer_upload(run->engine, 0, run->device.parameters[group].name, NT__PARAMETERS, type, flat->data,
@@ -211,7 +201,7 @@ static nt_status report(const nt_run *run, const char *source, const nt__weights
 static nt_status take(nt_run *run, const char *source, const nt__weights *weights) {
     nt_status status = check_file(run, source, weights);
     if (status != NT_OK) return status;
-    size_t arrays = run->layout.group_count + count_states(run), count = arrays + run->state_count;
+    size_t arrays = run->layout.group_count + nt__layer_state_count(run), count = arrays + run->state_count;
     replaced *all = nt__alloc(count, sizeof *all);
     nt__buffer *states = nt__alloc(run->state_count + 1, sizeof *states);
     status = all && states ? upload_all(run, weights, all, states) : NT_OUT_OF_MEMORY;

@@ -15,10 +15,14 @@
 #define NT__RECORD_PARAMETERS "parameters/"
 #define NT__RECORD_AVERAGES "averages/"
 #define NT__RECORD_STATES "states/"
-#define NT__RECORD_ACCUMULATED "accumulated"
-const char *nt__record_state_name(const nt_run *run, size_t group, size_t index, nt__arena *arena);
-const char *nt__record_accumulator_name(const nt_run *run, size_t group, nt__arena *arena);
 const char *nt__record_slot_name(const nt__device_slot *slot, nt__arena *arena);
+
+/* Buffers that are one array each, in order, until a call fails: of layers, with the counter of draws; the states of
+ * rules; the accumulators, which only a step under way has something in. `name` is NULL when memory is short. */
+typedef nt_status nt__record_use(void *context, const char *name, nt__buffer *buffer);
+nt_status nt__record_layer_states(nt_run *run, nt__arena *names, nt__record_use *use, void *context);
+nt_status nt__record_optimizer(nt_run *run, nt__arena *names, nt__record_use *use, void *context);
+nt_status nt__record_accumulators(nt_run *run, nt__arena *names, nt__record_use *use, void *context);
 
 /* What a record says of the run beside its arrays, each also made anew to be compared. NULL when memory is short. */
 json_t *nt__record_config(const nt_run *run);        /* GraphConst fields: name to text */

@@ -293,7 +293,8 @@ static nt_status replace(nt_run *run, nt__buffer *buffer, const void *data) {
     return status;
 }
 
-static nt_status take_buffer(restore *r, const char *name, nt__buffer *buffer) {
+static nt_status take_buffer(void *context, const char *name, nt__buffer *buffer) {
+    const restore *r = context;
     const nt__named_array *array = NULL;
     nt_status status = find_array(r->record, name, buffer->type, &array);
     return status == NT_OK ? replace(r->run, buffer, array->data) : status;
@@ -309,8 +310,7 @@ static nt_status gather_rows(restore *r, int group, nt_array *flat) {
         if (row->group != group) continue;
         status = find_array(r->record, nt__arena_sprintf(&r->names, NT__RECORD_PARAMETERS "%s", row->path), row->type,
                             &array);
-        if (status == NT_OK)
-            memcpy((char *)flat->data + (size_t)row->offset * size, array->data, (size_t)row->length * size);
+        if (status == NT_OK) memcpy(nt__row_data(row, flat), array->data, (size_t)row->length * size);
     }
     return status;
 }
@@ -323,39 +323,6 @@ static nt_status take_parameters(restore *r, size_t g) {
     if (status == NT_OK) status = replace(r->run, &r->run->device.parameters[g], flat->data);
     nt_array_free(flat);
     return status;
-}
-
-static nt_status take_layer_states(restore *r) {
-    size_t count;
-    const nt__leaf *states = nt__model_states(r->run->model, &count);
-    nt_status status = NT_OK;
-    for (size_t i = 0; status == NT_OK && i < count; i++)
-        status = take_buffer(r, nt__arena_sprintf(&r->names, NT__RECORD_STATES "%s", states[i].path),
-                             &r->run->device.layer_states[i]);
-    return status;
-}
-
-static nt_status take_optimizer(restore *r) {
-    nt_run *run = r->run;
-    nt_status status = NT_OK;
-    for (size_t g = 0; g < run->layout.group_count; g++) {
-        const nt__training *training = &run->training[g];
-        size_t count = training->frozen ? 0 : nt__rule_state_count(&training->rule);
-        for (size_t i = 0; status == NT_OK && i < count; i++)
-            status = take_buffer(r, nt__record_state_name(run, g, i, &r->names),
-                                 &run->device.states[training->first_state + i]);
-    }
-    return status;
-}
-
-static nt_status take_accumulators(restore *r, const place *p) {
-    nt_run *run = r->run;
-    nt_status status = NT_OK;
-    for (size_t g = 0; p->micro_batch > 0 && status == NT_OK && g < run->layout.group_count; g++)
-        if (!run->training[g].frozen)
-            status = take_buffer(r, nt__record_accumulator_name(run, g, &r->names), &run->device.accumulators[g]);
-    bool counted = p->micro_batch > 0 && run->weighted;
-    return status == NT_OK && counted ? take_buffer(r, NT__RECORD_ACCUMULATED, &run->device.count) : status;
 }
 
 /* ---- what changes from step to step ----------------------------------------------------------------------------- */
@@ -419,9 +386,9 @@ static nt_status check_all(const nt_run *run, const nt__record *record, place *p
 static nt_status take_all(restore *r, const place *p) {
     nt_status status = NT_OK;
     for (size_t g = 0; status == NT_OK && g < r->run->layout.group_count; g++) status = take_parameters(r, g);
-    if (status == NT_OK) status = take_layer_states(r);
-    if (status == NT_OK) status = take_optimizer(r);
-    if (status == NT_OK) status = take_accumulators(r, p);
+    if (status == NT_OK) status = nt__record_layer_states(r->run, &r->names, take_buffer, r);
+    if (status == NT_OK) status = nt__record_optimizer(r->run, &r->names, take_buffer, r);
+    if (status == NT_OK && p->micro_batch > 0) status = nt__record_accumulators(r->run, &r->names, take_buffer, r);
     if (status == NT_OK) status = take_device_fields(r);
     return status == NT_OK ? take_place(r, p) : status;
 }
@@ -438,7 +405,7 @@ nt_status nt__restore_take(nt_run *run, const nt__record *record) {
 nt_status nt__restore_optimizer(nt_run *run, const nt__record *record) {
     restore r = {.run = run, .record = record};
     nt_status status = check_groups(run, record);
-    if (status == NT_OK) status = take_optimizer(&r);
+    if (status == NT_OK) status = nt__record_optimizer(run, &r.names, take_buffer, &r);
     nt__arena_free(&r.names);
     return status;
 }

@@ -374,6 +374,8 @@ nt_status nt__weights_start(nt_run *run, const nt_run_options *options);
 /* NT_DIVERGED when a parameter has an infinity or is not a number, or a layer state is not a number; `path` is not
  * written then. The elements are aligned. */
 nt_status nt__check_finite(const char *path, const nt__named_array *array, bool is_state);
+/* Where the parameter lies in a host copy of its group's buffer. */
+char *nt__row_data(const nt__row *row, const nt_array *flat);
 /* Error when there is no layout yet. */
 nt_status nt__check_laid_out(const nt_run *run);
 
@@ -382,6 +384,7 @@ nt_status nt__layer_states_upload(nt_run *run);
 void nt__layer_states_free(nt_run *run);
 /* Those of layers, which are all but the counter of draws; `place` among all. NULL beyond the last. */
 const nt__leaf *nt__layer_state(const nt_run *run, size_t index, size_t *place);
+size_t nt__layer_state_count(const nt_run *run);
 nt_status nt__layer_state_read(nt_run *run, size_t index, nt_array **out);
 
 /* settings.c: options, else hooks, else fields, else defaults; checked. */

@@ -6,19 +6,47 @@
 
 /* ---- names ------------------------------------------------------------------------------------------------------ */
 
-const char *nt__record_state_name(const nt_run *run, size_t group, size_t index, nt__arena *arena) {
+const char *nt__record_slot_name(const nt__device_slot *slot, nt__arena *arena) {
+    return nt__arena_sprintf(arena, "device/%s", slot->name);
+}
+
+/* ---- whole buffers, with their names ---------------------------------------------------------------------------- */
+
+nt_status nt__record_layer_states(nt_run *run, nt__arena *names, nt__record_use *use, void *context) {
+    size_t count;
+    const nt__leaf *states = nt__model_states(run->model, &count);
+    nt_status status = NT_OK;
+    for (size_t i = 0; status == NT_OK && i < count; i++)
+        status = use(context, nt__arena_sprintf(names, NT__RECORD_STATES "%s", states[i].path),
+                     &run->device.layer_states[i]);
+    return status;
+}
+
+static const char *state_name(const nt_run *run, size_t group, size_t index, nt__arena *names) {
     nt__state state;
     nt__rule_state(&run->training[group].rule, index, &state);
-    return nt__arena_sprintf(arena, "optimizer/%s/%zu.%s.%s", run->layout.groups[group].name, index,
+    return nt__arena_sprintf(names, "optimizer/%s/%zu.%s.%s", run->layout.groups[group].name, index,
                              state.link->kind->name, state.state->name);
 }
 
-const char *nt__record_accumulator_name(const nt_run *run, size_t group, nt__arena *arena) {
-    return nt__arena_sprintf(arena, "accumulators/%s", run->layout.groups[group].name);
+nt_status nt__record_optimizer(nt_run *run, nt__arena *names, nt__record_use *use, void *context) {
+    nt_status status = NT_OK;
+    for (size_t g = 0; g < run->layout.group_count; g++) {
+        const nt__training *training = &run->training[g];
+        size_t count = training->frozen ? 0 : nt__rule_state_count(&training->rule);
+        for (size_t i = 0; status == NT_OK && i < count; i++)
+            status = use(context, state_name(run, g, i, names), &run->device.states[training->first_state + i]);
+    }
+    return status;
 }
 
-const char *nt__record_slot_name(const nt__device_slot *slot, nt__arena *arena) {
-    return nt__arena_sprintf(arena, "device/%s", slot->name);
+nt_status nt__record_accumulators(nt_run *run, nt__arena *names, nt__record_use *use, void *context) {
+    nt_status status = NT_OK;
+    for (size_t g = 0; status == NT_OK && g < run->layout.group_count; g++)
+        if (!run->training[g].frozen)
+            status = use(context, nt__arena_sprintf(names, "accumulators/%s", run->layout.groups[g].name),
+                         &run->device.accumulators[g]);
+    return status == NT_OK && run->weighted ? use(context, "accumulated", &run->device.count) : status;
 }
 
 /* ---- arrays ----------------------------------------------------------------------------------------------------- */
@@ -38,7 +66,8 @@ static nt_status read_buffer(nt_run *run, nt__buffer *buffer, nt_array **out) {
     return status;
 }
 
-static nt_status add_buffer(snapshot *s, const char *name, nt__buffer *buffer) {
+static nt_status add_buffer(void *context, const char *name, nt__buffer *buffer) {
+    const snapshot *s = context;
     nt_array *copy;
     if (!name) return NT_OUT_OF_MEMORY;
     nt_status status = read_buffer(s->run, buffer, &copy);
@@ -53,14 +82,13 @@ static nt_status check_finite(const nt_run *run, const nt__row *row, const void 
 /* The parameters of a group, one array each, where they lie in the copy of its buffer. */
 static nt_status add_rows(snapshot *s, const char *prefix, int group, nt_array *flat) {
     const nt__layout *layout = &s->run->layout;
-    size_t size = nt_dtype_size(flat->dtype);
     nt_status status = NT_OK;
     for (size_t i = 0; status == NT_OK && i < layout->row_count; i++) {
         const nt__row *row = &layout->rows[i];
         if (row->group != group) continue;
         const char *name = nt__arena_sprintf(&s->names, "%s%s", prefix, row->path);
         if (!name) return NT_OUT_OF_MEMORY;
-        const char *at = (const char *)flat->data + (size_t)row->offset * size;
+        const char *at = nt__row_data(row, flat);
         status = check_finite(s->run, row, at);
         if (status == NT_OK) status = nt__record_add_part(s->record, name, row->type, at, flat);
     }
@@ -93,41 +121,6 @@ static nt_status add_averages(snapshot *s) {
         status = add_group(s, NT__RECORD_AVERAGES, (int)g, nt__evaluated_parameters(run, g));
     nt__averages_end(run);
     return status;
-}
-
-/* Of layers, with the counter of draws. */
-static nt_status add_layer_states(snapshot *s) {
-    size_t count;
-    const nt__leaf *states = nt__model_states(s->run->model, &count);
-    nt_status status = NT_OK;
-    for (size_t i = 0; status == NT_OK && i < count; i++)
-        status = add_buffer(s, nt__arena_sprintf(&s->names, NT__RECORD_STATES "%s", states[i].path),
-                            &s->run->device.layer_states[i]);
-    return status;
-}
-
-static nt_status add_optimizer(snapshot *s) {
-    nt_run *run = s->run;
-    nt_status status = NT_OK;
-    for (size_t g = 0; g < run->layout.group_count; g++) {
-        const nt__training *training = &run->training[g];
-        size_t count = training->frozen ? 0 : nt__rule_state_count(&training->rule);
-        for (size_t i = 0; status == NT_OK && i < count; i++)
-            status = add_buffer(s, nt__record_state_name(run, g, i, &s->names),
-                                &run->device.states[training->first_state + i]);
-    }
-    return status;
-}
-
-/* Only a step under way has something in them. */
-static nt_status add_accumulators(snapshot *s, const nt__position *at) {
-    nt_run *run = s->run;
-    nt_status status = NT_OK;
-    if (at->seen % run->settings.accum == 0) return NT_OK;
-    for (size_t g = 0; status == NT_OK && g < run->layout.group_count; g++)
-        if (!run->training[g].frozen)
-            status = add_buffer(s, nt__record_accumulator_name(run, g, &s->names), &run->device.accumulators[g]);
-    return status == NT_OK && run->weighted ? add_buffer(s, NT__RECORD_ACCUMULATED, &run->device.count) : status;
 }
 
 static nt_status add_device_fields(snapshot *s) {
@@ -346,11 +339,13 @@ static nt_status add_identity(snapshot *s) {
 /* ---- all of it -------------------------------------------------------------------------------------------------- */
 
 static nt_status add_arrays(snapshot *s, const nt__position *at) {
+    /* Only a step under way has something in the accumulators. */
+    bool is_within_step = at->seen % s->run->settings.accum != 0;
     nt_status status = add_parameters(s);
     if (status == NT_OK) status = add_averages(s);
-    if (status == NT_OK) status = add_layer_states(s);
-    if (status == NT_OK) status = add_optimizer(s);
-    if (status == NT_OK) status = add_accumulators(s, at);
+    if (status == NT_OK) status = nt__record_layer_states(s->run, &s->names, add_buffer, s);
+    if (status == NT_OK) status = nt__record_optimizer(s->run, &s->names, add_buffer, s);
+    if (status == NT_OK && is_within_step) status = nt__record_accumulators(s->run, &s->names, add_buffer, s);
     return status == NT_OK ? add_device_fields(s) : status;
 }
 

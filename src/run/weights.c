@@ -18,7 +18,7 @@ static nt_status read_group(nt_run *run, int group, nt_array **out) {
     return status;
 }
 
-static char *piece(const nt__row *row, nt_array *flat) {
+char *nt__row_data(const nt__row *row, const nt_array *flat) {
     return (char *)flat->data + (size_t)row->offset * nt_dtype_size(row->type.dtype);
 }
 
@@ -72,7 +72,7 @@ nt_array *nt_run_parameter(nt_run *run, const char *path) {
     read_group(run, row->group, &flat);
     nt__averages_end(run);
     if (!flat) return NULL;
-    nt_array *copy = nt_array_from(row->type.dtype, row->type.shape, piece(row, flat));
+    nt_array *copy = nt_array_from(row->type.dtype, row->type.shape, nt__row_data(row, flat));
     nt_array_free(flat);
     return copy;
 }
@@ -86,12 +86,6 @@ typedef struct saved {
     nt__named_array *arrays;
     size_t copy_count, count;
 } saved;
-
-static size_t count_states(const nt_run *run) {
-    size_t count = 0, place;
-    while (nt__layer_state(run, count, &place)) count++;
-    return count;
-}
 
 static nt_status read_states(nt_run *run, saved *s) {
     nt_status status = NT_OK;
@@ -108,7 +102,7 @@ static nt_status read_states(nt_run *run, saved *s) {
 }
 
 static nt_status read_all(nt_run *run, saved *s) {
-    size_t groups = run->layout.group_count, rows = run->layout.row_count, states = count_states(run);
+    size_t groups = run->layout.group_count, rows = run->layout.row_count, states = nt__layer_state_count(run);
     s->copies = nt__arena_alloc(&s->arena, groups + states, sizeof *s->copies);
     s->arrays = nt__arena_alloc(&s->arena, rows + states, sizeof *s->arrays);
     nt_status status = s->copies && s->arrays ? nt__averages_begin(run) : NT_OUT_OF_MEMORY;
@@ -120,7 +114,7 @@ static nt_status read_all(nt_run *run, saved *s) {
     nt__averages_end(run);
     for (size_t i = 0; status == NT_OK && i < rows; i++) {
         const nt__row *row = &run->layout.rows[i];
-        s->arrays[s->count++] = (nt__named_array){row->path, row->type, piece(row, s->copies[row->group])};
+        s->arrays[s->count++] = (nt__named_array){row->path, row->type, nt__row_data(row, s->copies[row->group])};
     }
     return status == NT_OK ? read_states(run, s) : status;
 }
