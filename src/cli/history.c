@@ -33,8 +33,11 @@ nt_status nt__choose_run(const nt__arguments *arguments, char **out) {
 }
 
 const char *nt__duration_text(double seconds, char out[NT__DURATION]) {
-    int64_t whole = (int64_t)llround(seconds);
-    if (seconds < 60)
+    bool is_time = seconds >= 0 && seconds < 1e12; /* logs of others may say anything */
+    int64_t whole = is_time ? (int64_t)llround(seconds) : 0;
+    if (!is_time)
+        snprintf(out, NT__DURATION, "?");
+    else if (seconds < 60)
         snprintf(out, NT__DURATION, "%.1f s", seconds);
     else if (whole < 3600)
         snprintf(out, NT__DURATION, "%lld min %02lld s", (long long)whole / 60, (long long)whole % 60);

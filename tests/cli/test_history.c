@@ -241,6 +241,9 @@ static void runs_are_listed_the_newest_first(void **state) {
     assert_output(nitro("runs", "runs/first", "--metric=nope"),
                   "  run         state      epoch  best  in epoch  time        started\n"
                   "  runs/first  completed  3/5                    1 min 15 s  2026-01-02 03:04:05\n");
+    put_three("listed/odd", "{\"status\":\"completed\",\"seconds\":1e300,\"type\":\"finish\"}\n");
+    assert_output(nitro("runs", "odd"), "  run  state      epoch  best        in epoch  time  started\n"
+                                        "  odd  completed  3/5    val_loss 1  3         ?     2026-01-02 03:04:05\n");
 }
 
 static void a_run_that_holds_its_folder_is_running(void **state) {
