@@ -48,8 +48,8 @@ typedef struct nt__record {
  *                     metrics           object: name to number (nt__record_number) of the newest validation; may be {}
  *                     stop_reason       null, "completed", "early_stop" or "requested"
  *                     anchor_hashes     null, or a list with a hash as hexadecimal digits, or null, for each group
- *   read by others    micro_batch (within the step), config, devices, host, derived, layout, groups, history, plugin,
- *                     source, versions, options
+ *   read by others    micro_batch (within the step), seconds (of training), config, devices, host, derived, layout,
+ *                     groups, history, plugin, source, versions, options
  */
 
 /* An empty one: no arrays, facts {}. */

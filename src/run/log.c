@@ -176,8 +176,11 @@ nt_status nt__log_values(nt_run *run, const char *context, int64_t step, int64_t
     return status;
 }
 
+/* The line of a run that goes on is the only one: that of before was cut off with what was behind the record. */
 nt_status nt__log_end(nt_run *run, nt_status outcome, double seconds) {
     if (!run->log) return NT_OK;
+    seconds += run->recording.spent;
+    run->recording.spent = 0;
     const char *text = outcome == NT_OK ? "completed" : outcome == NT_INTERRUPTED ? "requested" : "error";
     const nt_log_value values[] = {{"status", text, 0}, {"seconds", NULL, seconds}};
     return nt__log_put(run, &(nt_log_line){.type = "finish", .values = values, .count = 2});

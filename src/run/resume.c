@@ -69,6 +69,12 @@ static nt_status take_positions(nt_run *run) {
     return NT_OK;
 }
 
+/* Records of before it was noted have none. */
+static void take_seconds(nt__recording *recording) {
+    if (!nt__record_number_of(json_object_get(recording->record.facts, "seconds"), &recording->spent))
+        recording->spent = 0;
+}
+
 /* The log goes on where the record lies beside it. */
 static nt_status take_log(nt_run *run, const nt__record_source *source) {
     char *folder = nt__folder_of(source->path);
@@ -76,6 +82,7 @@ static nt_status take_log(nt_run *run, const nt__record_source *source) {
     bool is_own = is_same_folder(folder, run->settings.run_dir);
     nt__free(folder);
     run->recording.log_goes_on = is_own;
+    if (is_own) take_seconds(&run->recording);
     return is_own ? take_positions(run) : NT_OK;
 }
 

@@ -214,6 +214,8 @@ typedef struct nt__recording {
     size_t log_position_count;
     int64_t step, batch; /* of the newest record */
     double written;      /* nt__seconds of that */
+    double started;      /* nt__seconds at which this call of nt_train began */
+    double spent;        /* seconds of training before that call of which the log says nothing */
     double *scores;      /* the best of the records that this training wrote, the best first, at most checkpoint_keep */
     size_t score_count, score_capacity;
     nt__record record; /* to go on from, until the run is set up; of no facts: none */

@@ -307,12 +307,14 @@ static json_t *logs(const nt_run *run) {
 static nt_status add_place(snapshot *s, const nt__position *at) {
     const nt_run *run = s->run;
     int64_t seen = at->is_open ? at->seen : 0;
+    double spent = run->recording.spent + nt__seconds() - run->recording.started;
     const fact facts[] = {{"step", json_integer(run->step)},
                           {"epoch", json_integer(run->epoch - at->is_open)},
                           {"batch", json_integer(seen)},
                           {"batches", json_integer(nt__split_batches(run->train))},
                           {"accum", json_integer(run->settings.accum)},
                           {"micro_batch", json_integer(seen % run->settings.accum)},
+                          {"seconds", nt__record_number(spent)},
                           {"sums", sums(at)},
                           {"schedules", schedules(run)},
                           {"logs", logs(run)}};

@@ -427,6 +427,7 @@ nt_status nt_train(nt_run *run) {
     if (status != NT_OK) return status;
     nt__arena arena = {0};
     loop l = {.run = run, .started = nt__seconds(), .steps_in_all = steps_in_all(run)};
+    run->recording.started = l.started;
     status = bind_results(&l, &arena);
     if (status == NT_OK) status = nt__step_metrics_begin(run, &l.metrics);
     if (status == NT_OK) status = nt__log_begin(run);

@@ -8,6 +8,8 @@
 
 #include <cmocka.h>
 
+#include <time.h>
+
 #include "nitro/checkpoint.h"
 #include "resume.h"
 
@@ -376,6 +378,38 @@ static void no_record_has_values_that_are_not_finite(void **state) {
     trained_free(&t);
 }
 
+static void pause_once(nt_run *run, int64_t step) {
+    (void)run;
+    if (step == 3) nanosleep(&(struct timespec){.tv_nsec = 300000000}, NULL);
+}
+
+static double seconds_in_log(void) {
+    char *text, path[SCRATCH_PATH + 32];
+    size_t length;
+    snprintf(path, sizeof path, "%s/metrics.jsonl", course_folder());
+    assert_ok(nt__read_file(path, &text, &length));
+    char *at = strstr(text, "\"seconds\":");
+    assert_non_null(at);
+    assert_null(strstr(at + 1, "\"seconds\":"));
+    double seconds = strtod(at + strlen("\"seconds\":"), NULL);
+    nt__free(text);
+    return seconds;
+}
+
+/* The line of its end has the time of the whole run, whatever was cut off the log. */
+static void the_time_of_training_goes_on(void **state) {
+    (void)state;
+    course c = make_course();
+    c.at_step = pause_once;
+    train_stretch(&c, (stretch){.stop_at = 5});
+    assert_true(seconds_in_log() >= 0.3);
+    c.at_step = NULL;
+    for (int turn = 0; turn < 2; turn++) { /* the second one goes on with a run that is over */
+        train_stretch(&c, (stretch){.resume = true});
+        assert_true(seconds_in_log() >= 0.3);
+    }
+}
+
 /* C27 */
 static void only_the_best_take_a_validation(void **state) {
     (void)state;
@@ -505,6 +539,7 @@ int main(void) {
         cmocka_unit_test(settings_say_which_are_kept),
         cmocka_unit_test(without_records_there_are_none),
         cmocka_unit_test(no_record_has_values_that_are_not_finite),
+        cmocka_unit_test(the_time_of_training_goes_on),
         cmocka_unit_test(only_the_best_take_a_validation),
         cmocka_unit_test(a_score_that_is_no_number_ends_a_run_as_a_loss_does),
         cmocka_unit_test(records_that_are_spared_change_nothing_of_what_is_kept),
