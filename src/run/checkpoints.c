@@ -116,6 +116,14 @@ static nt_status note_score(nt_run *run, double score) {
     return NT_OK;
 }
 
+/* Whether the record of the end of an epoch is kept whatever it scores, and newer ones come. */
+static bool is_one_of_every(const nt_run *run) {
+    nt__retention kept = nt__run_retention(run);
+    const nt__record_entry unscored = {.run = run->recording.id, .epoch = run->epoch, .step = run->step};
+    kept.keep_latest = false;
+    return nt__retention_wants(&kept, NULL, 0, &unscored);
+}
+
 /* Epochs that are shorter than it takes to write a record do not wait for the disk: of those that would be kept as the
  * newest alone, until the next one comes, some are left out. The last one, and those that were asked for by steps or
  * minutes, never are. */
@@ -123,7 +131,7 @@ static bool can_be_spared(const nt_run *run, const nt__position *at, const char 
                           size_t count) {
     const double *score = score_in(run, values, count);
     bool is_asked = run->settings.from.checkpoint_metric != NT__FROM_DEFAULT;
-    if (reason || at->is_open || !run->settings.checkpoint_keep_latest) return false;
+    if (reason || at->is_open || !run->settings.checkpoint_keep_latest || is_one_of_every(run)) return false;
     if (score ? place_of(run, *score) < (size_t)run->settings.checkpoint_keep : count && is_asked) return false;
     return nt__record_writer_is_behind(run->recording.writer);
 }
