@@ -7,8 +7,6 @@
 
 #include "log/file.h"
 
-/* As in JSON Lines. */
-static const double largest_whole = 9007199254740992;
 static const char header[] = "type,context,epoch,step,name,value\n";
 
 /* A text with a comma, a quote or a line end stands in quotes, and a quote in it twice (RFC 4180). */
@@ -26,8 +24,7 @@ static void put_cell(nt__text *row, const char *text) {
 }
 
 static void put_number(nt__text *row, double number) {
-    bool whole = number == trunc(number) && fabs(number) <= largest_whole;
-    if (whole)
+    if (nt__log_is_whole(number))
         nt__text_integer(row, (int64_t)number);
     else
         nt__text_add(row, "%.9g", number);

@@ -3,6 +3,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -79,6 +80,14 @@ nt_status nt__log_file_start(const nt_log_start *start, const char *name, nt__lo
     }
     nt__free(path);
     return status;
+}
+
+/* ---- numbers ---------------------------------------------------------------------------------------------------- */
+
+static const double largest_whole = 9007199254740992;
+
+bool nt__log_is_whole(double number) {
+    return number == trunc(number) && fabs(number) <= largest_whole;
 }
 
 /* ---- lines ------------------------------------------------------------------------------------------------------ */

@@ -1,4 +1,6 @@
-/* The file of a log that is text. */
+/* The file of a log that is text, and what its forms share.
+ * Not here: what is in a line.
+ */
 #ifndef NT_LOG_FILE_H
 #define NT_LOG_FILE_H
 
@@ -21,5 +23,9 @@ nt_status nt__log_file_start(const nt_log_start *start, const char *name, nt__lo
 /* Appends one or more lines, each with its end, whole or not at all. `once`: not those that the log began with. */
 nt_status nt__log_file_add(nt__log_file *log, const char *lines, bool once);
 void nt__log_file_close(nt__log_file *log);
+
+/* Whether a number is written without a point: it is whole, and up to 2^53, where a double is exact. Counts and seeds
+ * are whole to the last digit, which the 9 digits of a real number would not be. */
+bool nt__log_is_whole(double number);
 
 #endif

@@ -8,9 +8,8 @@
 
 #include "log/file.h"
 
-/* 9 digits tell every f32 from its neighbours; whole numbers up to 2^53 are exact in a double. */
+/* They tell every f32 from its neighbours. */
 enum { DIGITS = 9 };
-static const double largest_whole = 9007199254740992;
 
 struct nt__jsonl {
     nt__log_file file;
@@ -32,10 +31,8 @@ static bool put(json_t *object, const char *name, json_t *value) {
     return json_object_set_new(object, name, value) == 0;
 }
 
-/* Counts and seeds are whole to the last digit, which the digits of a real number would not be. */
 static json_t *number_of(double number) {
-    bool whole = number == trunc(number) && fabs(number) <= largest_whole;
-    return whole ? json_integer((json_int_t)number) : json_real(number);
+    return nt__log_is_whole(number) ? json_integer((json_int_t)number) : json_real(number);
 }
 
 static bool put_values(json_t *object, const nt_log_value *values, size_t count) {

@@ -181,16 +181,15 @@ static nt_status write_record(const nt__record_folder *folder, nt__record *recor
 /* After a failure the disk says which manifest it has: that of before, or the new one where only the last sync failed.
  * A record that it does not list was not to be. */
 static void undo(nt__record_folder *folder, const char *file) {
-    char message[NT__MESSAGE];
-    nt_status status = nt_error_status();
-    memcpy(message, nt_error_message(), sizeof message);
+    nt__kept_error error = {0};
     nt__manifest now;
+    nt__error_keep(&error, nt_error_status());
     if (nt__manifest_read(folder->path, &now) == NT_OK) {
         nt__manifest_free(&folder->manifest);
         folder->manifest = now;
         if (!nt__manifest_find(&now, file)) remove_record(folder, file);
     }
-    nt__fail(status, "%s", message);
+    nt__error_raise(&error);
 }
 
 static nt_status drop_manifest(nt__manifest *manifest, nt_status status) {
