@@ -1,4 +1,6 @@
-/* What the commands that look at runs share. */
+/* What the commands that look at runs share.
+ * Not here: reading a run (the folder history).
+ */
 #ifndef NT_CLI_HISTORY_H
 #define NT_CLI_HISTORY_H
 

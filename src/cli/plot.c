@@ -64,6 +64,13 @@ static nt_status mark(plotting *p, const nt__history *run, const char *name, nt_
     return panel->note ? NT_OK : NT_OUT_OF_MEMORY;
 }
 
+static nt_status add_curve(plotting *p, const nt__history *run, nt__axis axis, const nt__curve *points,
+                           nt__plot_panel *panel) {
+    nt__plot_curve *curve = &panel->curves[panel->count++];
+    *curve = (nt__plot_curve){.run = run->folder, .points = points};
+    return mark(p, run, panel->name, axis, curve, panel);
+}
+
 /* A run without such values is left out; the first error is told when none has any. */
 static nt_status add_panel(plotting *p, const char *name) {
     nt__axis axis;
@@ -76,14 +83,10 @@ static nt_status add_panel(plotting *p, const char *name) {
     for (size_t r = 0; status == NT_OK && r < p->run_count; r++) {
         nt__curve *points = &p->curves[first + r];
         status = nt__curve_read(&p->runs[r], name, axis, points);
-        if (status == NT_INVALID) {
-            nt__error_keep(&error, status);
+        if (status == NT_OK)
+            status = add_curve(p, &p->runs[r], axis, points, panel);
+        else if (nt__error_keep(&error, status) == NT_INVALID)
             status = NT_OK;
-        } else if (status == NT_OK) {
-            nt__plot_curve *curve = &panel->curves[panel->count++];
-            *curve = (nt__plot_curve){.run = p->runs[r].folder, .points = points};
-            status = mark(p, &p->runs[r], name, axis, curve, panel);
-        }
     }
     if (status != NT_OK) return status;
     p->plot.count++;
