@@ -7,11 +7,12 @@ import numpy as np
 KING_JAMES = "bible -f gen1:1-rev22:21 2>/dev/null | cut -d ' ' -f 2-"
 
 
-def fashion(folder, batch):
-    """Images [batch, 28, 28, 1] u8 and labels."""
-    images = np.fromfile(folder + "/train-images-idx3-ubyte", np.uint8, offset=16).reshape(-1, 28, 28, 1)
-    labels = np.fromfile(folder + "/train-labels-idx1-ubyte", np.uint8, offset=8)
-    return rows_of([images, labels], batch)
+def fashion(folder, batch, labelled=True):
+    """Images [batch, 28, 28, 1] u8, and labels."""
+    fields = [np.fromfile(folder + "/train-images-idx3-ubyte", np.uint8, offset=16).reshape(-1, 28, 28, 1)]
+    if labelled:
+        fields.append(np.fromfile(folder + "/train-labels-idx1-ubyte", np.uint8, offset=8))
+    return rows_of(fields, batch)
 
 
 def text(batch, length):

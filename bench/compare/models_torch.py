@@ -63,6 +63,90 @@ class Convnet(nn.Module):
         return F.cross_entropy(self.logits(F.dropout(x, 0.25)), labels.long())
 
 
+# ---- examples/resnet.c ----
+
+
+def kernel(n, channels, size, stride=1):
+    conv = nn.Conv2d(n, channels, size, stride, size // 2, bias=False)
+    nn.init.kaiming_normal_(conv.weight)
+    return conv
+
+
+class Residual(nn.Module):
+    def __init__(self, n, channels, stride):
+        super().__init__()
+        self.norm1, self.conv1 = nn.BatchNorm2d(n), kernel(n, channels, 3, stride)
+        self.norm2, self.conv2 = nn.BatchNorm2d(channels), kernel(channels, channels, 3)
+        self.shortcut = kernel(n, channels, 1, stride) if stride != 1 else None
+
+    def forward(self, x):
+        y = F.relu(self.norm1(x))
+        if self.shortcut:
+            x = self.shortcut(y)
+        return x + self.conv2(F.relu(self.norm2(self.conv1(y))))
+
+
+class DecayedNesterov(torch.optim.SGD):
+    """Decay stays out of the velocity, as in the example; so does the rate, which differs only while it changes."""
+
+    def __init__(self, parameters, lr, decay):
+        super().__init__(parameters, lr=lr, momentum=0.9, nesterov=True, fused=True)
+        self.decay = decay
+
+    @torch.no_grad()
+    def step(self):
+        for group in self.param_groups:
+            for p in group["params"]:
+                if p.ndim > 1:
+                    p.mul_(1 - group["lr"] * self.decay)
+        super().step()
+
+
+class Resnet(nn.Module):
+    def __init__(self):
+        super().__init__()
+        blocks = Residual(16, 16, 1), Residual(16, 32, 2), Residual(32, 64, 2)
+        self.blocks = nn.Sequential(kernel(1, 16, 3), *blocks, nn.BatchNorm2d(64), nn.ReLU())
+        self.logits = nn.Linear(64, 10)
+        self.to(memory_format=torch.channels_last)
+
+    def batches(self, folder):
+        return models_data.fashion(folder, 128)
+
+    def rule(self):
+        optimizer = DecayedNesterov(self.parameters(), lr=0.1, decay=5e-3)
+        return optimizer, warm_up(optimizer, 200)
+
+    def forward(self, images, labels):
+        x = images.permute(0, 3, 1, 2).float() / 255
+        x = torch.where(torch.rand(len(x), 1, 1, 1) < 0.5, x.flip(3), x)
+        return F.cross_entropy(self.logits(self.blocks(x).mean((2, 3))), labels.long())
+
+
+# ---- examples/vae.c ----
+
+
+class Vae(nn.Module):
+    def __init__(self, hidden=400, code=20):
+        super().__init__()
+        self.hidden, self.code = nn.Linear(784, hidden), nn.Linear(hidden, 2 * code)
+        self.decoder = nn.Sequential(nn.Linear(code, hidden), nn.ReLU(), nn.Linear(hidden, 784))
+
+    def batches(self, folder):
+        return models_data.fashion(folder, 128, labelled=False)
+
+    def rule(self):
+        optimizer = torch.optim.Adam(self.parameters(), lr=1e-3, fused=True)
+        return optimizer, torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, STEPS)
+
+    def forward(self, images):
+        x = images.view(-1, 784).float() / 255
+        mean, log_variance = self.code(F.dropout(F.relu(self.hidden(x)), 0.1)).chunk(2, -1)
+        logits = self.decoder(mean + (0.5 * log_variance).exp() * torch.randn_like(mean))
+        divergence = 0.5 * (log_variance.exp() + mean.square() - log_variance - 1).sum()
+        return (F.binary_cross_entropy_with_logits(logits, x, reduction="sum") + divergence) / len(x)
+
+
 # ---- examples/transformer.c ----
 
 
@@ -142,7 +226,8 @@ class Lstm(nn.Module):
 
 # ---- steps ----
 
-MODELS = {"fashion": Perceptron, "convnet": Convnet, "transformer": Transformer, "lstm": Lstm}
+MODELS = {"fashion": Perceptron, "convnet": Convnet, "resnet": Resnet, "vae": Vae, "transformer": Transformer,
+          "lstm": Lstm}
 
 
 def stepper(model, loss_of):
