@@ -3,7 +3,10 @@ Not here: what a step is."""
 import os
 import subprocess
 import sys
+import threading
 import time
+
+LIMIT = 240  # seconds that a side may take to answer
 
 
 class Side:
@@ -17,15 +20,21 @@ class Side:
         self.ready = [float(word) for word in self.answer().split()[1:]]
 
     def answer(self):
+        timer = threading.Timer(LIMIT, self.process.kill)
+        timer.start()
         line = self.process.stdout.readline()
+        timer.cancel()
         if not line:
             sys.exit("compare: %s ended with %d" % (self.process.args, self.process.wait()))
         return line
 
     def step(self, count):
         """Seconds a step."""
-        self.process.stdin.write("%d\n" % count)
-        self.process.stdin.flush()
+        try:
+            self.process.stdin.write("%d\n" % count)
+            self.process.stdin.flush()
+        except BrokenPipeError:
+            pass  # the missing answer tells how it ended
         return float(self.answer()) / count
 
     def processor_seconds(self):
