@@ -169,7 +169,7 @@ static nt_status make_gradient(nt__tracing *t, bool *reached) {
     return nt__tracing_finish(t, "gradient", results, ports, count, parts, 2, &run->programs.gradient);
 }
 
-static nt_status trace_gradient(nt_run *run) {
+nt_status nt__trace_gradient(nt_run *run) {
     nt__tracing t;
     nt_status status = nt__tracing_begin(&t, run, true);
     if (status != NT_OK) return status;
@@ -181,7 +181,7 @@ static nt_status trace_gradient(nt_run *run) {
 }
 
 static nt_status trace_training(nt_run *run) {
-    nt_status status = trace_gradient(run);
+    nt_status status = nt__trace_gradient(run);
     return status == NT_OK ? nt__trace_optimizer(run) : status;
 }
 

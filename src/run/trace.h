@@ -60,6 +60,8 @@ void nt__carried_add(const nt_run *run, nt__result *results, nt__port *ports);
 /* Clips the norm of all of them together, where the run has a threshold. The norm before that, where it was needed. */
 nt_tensor nt__clip_gradients(const nt_run *run, nt_tensor *gradients, size_t count);
 
+/* programs.c: the program of a micro-batch. */
+nt_status nt__trace_gradient(nt_run *run);
 /* updates.c: the program that closes a step, and the one that makes what evaluations have for parameters: none where no
  * rule averages. */
 nt_status nt__trace_optimizer(nt_run *run);
