@@ -408,7 +408,7 @@ static int64_t steps_in_all(const nt_run *run) {
     return run->settings.max_steps < all ? run->settings.max_steps : all;
 }
 
-nt_status nt_train(nt_run *run) {
+static nt_status check_may_train(const nt_run *run) {
     nt_status status = nt__check_idle(run, "nt_train");
     if (status == NT_OK) status = nt__check_has_data(run, "train on");
     if (status != NT_OK) return status;
@@ -422,7 +422,37 @@ nt_status nt_train(nt_run *run) {
         return nt__fail(NT_INVALID,
                         "experiment '%s' has no split 'train' (its splits: %s), so this handle only evaluates",
                         run->experiment->name, nt__data_split_names(run->data));
-    status = nt__check_not_restored(run);
+    return nt__check_not_restored(run);
+}
+
+/* Epoch by epoch, until there is nothing left of it or somebody asks for the end. */
+static nt_status go_on(loop *l) {
+    nt_run *run = l->run;
+    nt_status status = NT_OK;
+    run->busy = true;
+    nt__transfers_begin(run);
+    while (status == NT_OK && epochs_ended(run) < run->settings.max_epochs && !steps_are_done(run) &&
+           !nt__stop_requested())
+        status = epoch(l);
+    nt__transfers_end(run);
+    run->busy = false;
+    if (status != NT_OK || !nt__stop_requested()) return status;
+    return nt__fail(NT_INTERRUPTED, "stopped as asked at step %lld of epoch %lld", (long long)run->step,
+                    (long long)run->epoch);
+}
+
+/* A log or a record that fails must not hide what ended the run. */
+static nt_status end_early(nt_run *run, nt_status status, double seconds) {
+    nt__kept_error reason = {0};
+    nt__error_keep(&reason, status);
+    nt_status ended = nt__recording_end(run);
+    if (ended == NT_OK && status == NT_INTERRUPTED) nt__restore_best(run);
+    nt__log_end(run, status, seconds);
+    return nt__error_raise(&reason);
+}
+
+nt_status nt_train(nt_run *run) {
+    nt_status status = check_may_train(run);
     if (status == NT_OK) status = nt__drift_tell(run, true);
     if (status != NT_OK) return status;
     nt__arena arena = {0};
@@ -432,29 +462,13 @@ nt_status nt_train(nt_run *run) {
     if (status == NT_OK) status = nt__step_metrics_begin(run, &l.metrics);
     if (status == NT_OK) status = nt__log_begin(run);
     if (status == NT_OK) status = nt__recording_begin(run);
-    run->busy = true;
-    nt__transfers_begin(run);
-    while (status == NT_OK && epochs_ended(run) < run->settings.max_epochs && !steps_are_done(run) &&
-           !nt__stop_requested())
-        status = epoch(&l);
-    nt__transfers_end(run);
-    run->busy = false;
-    if (status == NT_OK && nt__stop_requested())
-        status = nt__fail(NT_INTERRUPTED, "stopped as asked at step %lld of epoch %lld", (long long)run->step,
-                          (long long)run->epoch);
+    if (status == NT_OK) status = go_on(&l);
     nt__step_metrics_end(&l.metrics);
     nt__arena_free(&arena);
     double seconds = nt__seconds() - l.started;
     if (status == NT_OK) status = nt__recording_end(run);
     if (status == NT_OK) status = nt__restore_best(run);
-    if (status == NT_OK) return nt__log_end(run, status, seconds);
-    /* A log or a record that fails must not hide what ended the run. */
-    nt__kept_error reason = {0};
-    nt__error_keep(&reason, status);
-    nt_status ended = nt__recording_end(run);
-    if (ended == NT_OK && status == NT_INTERRUPTED) nt__restore_best(run);
-    nt__log_end(run, status, seconds);
-    return nt__error_raise(&reason);
+    return status == NT_OK ? nt__log_end(run, status, seconds) : end_early(run, status, seconds);
 }
 
 /* ---- more of it ------------------------------------------------------------------------------------------------- */
