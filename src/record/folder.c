@@ -4,7 +4,6 @@
  */
 #include "record/record_internal.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <math.h>
 #include <string.h>
@@ -115,12 +114,6 @@ static nt_status choose_name(const nt__record_folder *folder, const char *name, 
 
 /* ---- the manifest with one entry more --------------------------------------------------------------------------- */
 
-/* C22: one entry an epoch and batch of a run, and one a file. */
-static bool takes_place_of(const nt__record_entry *fresh, const nt__record_entry *entry) {
-    if (!nt__same_run(fresh->run, entry->run)) return false;
-    return (fresh->epoch == entry->epoch && fresh->batch == entry->batch) || strcmp(fresh->file, entry->file) == 0;
-}
-
 static nt_status copy_kept(const nt__record_folder *folder, const nt__manifest *all, nt__manifest *out) {
     bool *kept = nt__alloc(all->count, sizeof *kept);
     nt_status status = kept ? NT_OK : NT_OUT_OF_MEMORY;
@@ -135,7 +128,7 @@ static nt_status plan(const nt__record_folder *folder, const nt__record_entry *f
     nt__manifest all = {0};
     nt_status status = NT_OK;
     for (size_t i = 0; status == NT_OK && i < folder->manifest.count; i++)
-        if (!takes_place_of(fresh, &folder->manifest.entries[i]))
+        if (!nt__takes_place_of(fresh, &folder->manifest.entries[i]))
             status = nt__manifest_add(&all, &folder->manifest.entries[i]);
     if (status == NT_OK) status = nt__manifest_add(&all, fresh);
     if (status == NT_OK) status = copy_kept(folder, &all, out);
@@ -146,9 +139,13 @@ static nt_status plan(const nt__record_folder *folder, const nt__record_entry *f
 /* ---- deletions -------------------------------------------------------------------------------------------------- */
 
 /* A record that cannot be deleted is in nobody's way; the next run in this folder tries again. */
+static void remove_file(const char *path) {
+    if (!path || nt__remove_file(path) != NT_OK) nt__notice("a checkpoint is left behind: %s", nt_error_message());
+}
+
 static void remove_record(const nt__record_folder *folder, const char *file) {
     char *path = path_of(folder, file);
-    if (!path || nt__remove_file(path) != NT_OK) nt__notice("a checkpoint is left behind: %s", nt_error_message());
+    remove_file(path);
     nt__free(path);
 }
 
@@ -242,59 +239,6 @@ nt_status nt__record_folder_save(nt__record_folder *folder, nt__record *record, 
 
 /* ---- what a kill left ------------------------------------------------------------------------------------------- */
 
-/* The run has another record of the same epoch and batch that was written later. */
-static bool is_outdated(const nt__record_folder *folder, const nt__record_entry *entry) {
-    for (size_t i = 0; i < folder->manifest.count; i++) {
-        const nt__record_entry *other = &folder->manifest.entries[i];
-        if (takes_place_of(entry, other) && other->written >= entry->written) return true;
-    }
-    return false;
-}
-
-/* The kill came between a record and its manifest, or between the manifest and a deletion. It cannot be told which: so
- * the record is listed, and then it is kept or deleted like all others. */
-static nt_status settle(nt__record_folder *folder, const nt__record_entry *entry) {
-    if (!is_outdated(folder, entry)) return nt__manifest_add(&folder->manifest, entry);
-    remove_record(folder, entry->file);
-    return NT_OK;
-}
-
-/* Whether the file `name` is a record that was written under this name: a copy that somebody made is not. `entry`
- * borrows its texts from *facts. */
-static nt_status read_own(const char *path, const char *name, json_t **facts, nt__record_entry *entry, bool *own) {
-    nt_status status = nt__record_read_header(path, facts, &entry->hash);
-    nt__hash hash = entry->hash;
-    if (status == NT_OK) status = nt__entry_from_facts(*facts, entry);
-    *own = status == NT_OK && strcmp(entry->file, name) == 0;
-    entry->hash = hash;
-    entry->hashed = true;
-    if (status == NT_OK || status == NT_OUT_OF_MEMORY) return status;
-    nt__fail_nothing();
-    return NT_OK;
-}
-
-static nt_status look_at(nt__record_folder *folder, const char *name) {
-    json_t *facts = NULL;
-    nt__record_entry entry = {0};
-    bool own;
-    if (!nt__ends_in(name, NT__RECORD_EXTENSION) || nt__manifest_find(&folder->manifest, name)) return NT_OK;
-    char *path = path_of(folder, name);
-    nt_status status = path ? read_own(path, name, &facts, &entry, &own) : NT_OUT_OF_MEMORY;
-    if (status == NT_OK && own) status = settle(folder, &entry);
-    json_decref(facts);
-    nt__free(path);
-    return status;
-}
-
-static nt_status list_unlisted(nt__record_folder *folder) {
-    const struct dirent *entry;
-    nt_status status = NT_OK;
-    DIR *entries = opendir(folder->path);
-    while (status == NT_OK && entries && (entry = readdir(entries))) status = look_at(folder, entry->d_name);
-    if (entries) closedir(entries);
-    return status;
-}
-
 /* A file that somebody deleted takes the place of none that is there. */
 static nt_status forget_gone(nt__record_folder *folder, bool *changed) {
     nt__manifest there = {0};
@@ -323,7 +267,7 @@ static nt_status clear(nt__record_folder *folder) {
     nt_status status = forget_gone(folder, &changed);
     if (status != NT_OK) return status;
     size_t listed = folder->manifest.count;
-    status = list_unlisted(folder);
+    status = nt__unlisted_add(folder->path, &folder->manifest, remove_file);
     if (status != NT_OK || (!changed && folder->manifest.count == listed)) return status;
     status = copy_kept(folder, &folder->manifest, &after);
     return status == NT_OK ? put_manifest(folder, &after) : drop_manifest(&after, status);

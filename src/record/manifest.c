@@ -122,6 +122,11 @@ nt_status nt__manifest_add(nt__manifest *manifest, const nt__record_entry *entry
     return NT_OK;
 }
 
+bool nt__takes_place_of(const nt__record_entry *fresh, const nt__record_entry *entry) {
+    if (!nt__same_run(fresh->run, entry->run)) return false;
+    return (fresh->epoch == entry->epoch && fresh->batch == entry->batch) || strcmp(fresh->file, entry->file) == 0;
+}
+
 const nt__record_entry *nt__manifest_find(const nt__manifest *manifest, const char *file) {
     for (size_t i = 0; i < manifest->count; i++)
         if (strcmp(manifest->entries[i].file, file) == 0) return &manifest->entries[i];

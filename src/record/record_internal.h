@@ -21,11 +21,17 @@ const nt__record_entry *nt__manifest_find(const nt__manifest *manifest, const ch
 /* Whether both are the same run: none is NT__LEGACY_RUN. */
 bool nt__same_run(const char *a, const char *b);
 const char *nt__run_name(const char *run);
+/* C22: one entry an epoch and batch of a run, and one a file. */
+bool nt__takes_place_of(const nt__record_entry *fresh, const nt__record_entry *entry);
 /* The later of two records of a run, by epoch and batch. */
 bool nt__is_later(const nt__record_entry *a, const nt__record_entry *b);
 json_t *nt__entry_to_json(const nt__record_entry *entry);
 /* The entry that a record's facts tell; its texts are borrowed from them. */
 nt_status nt__entry_from_facts(const json_t *facts, nt__record_entry *out);
+
+/* unlisted.c: adds the records that lie in the folder and are not listed. Of one in whose place a later one is listed
+ * `outdated` is told, where it is not NULL, and it is not added. */
+nt_status nt__unlisted_add(const char *folder, nt__manifest *manifest, void (*outdated)(const char *path));
 
 /* retention.c: whether the entry was scored by the metric and the mode of `retention`. */
 bool nt__is_ranked(const nt__retention *retention, const nt__record_entry *entry);

@@ -344,6 +344,12 @@ nt_status nt__record_source_auto(const char *folder, nt__record_source *out) {
     *out = (nt__record_source){0};
     nt_status status = nt__manifest_read(folder, &manifest);
     if (status != NT_OK) return status;
+    /* A manifest that is gone takes no record with it. */
+    if (manifest.count == 0) status = nt__unlisted_add(folder, &manifest, NULL);
+    if (status != NT_OK) {
+        nt__manifest_free(&manifest);
+        return status;
+    }
     const nt__record_entry *entry = nt__manifest_latest(&manifest, NULL);
     if (entry) tell_which_run(&manifest, folder, nt__run_name(entry->run));
     status = entry ? take_entry(&manifest, folder, entry, out) : NT_OK;

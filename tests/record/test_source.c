@@ -157,14 +157,29 @@ static void an_empty_folder_has_nothing_to_resume(void **state) { /* C42, C31 */
     nt__record_source_free(&source);
 }
 
+static void a_manifest_that_is_gone_takes_no_record_with_it(void **state) {
+    (void)state;
+    const char *folder = two_runs("unlisted");
+    char path[SCRATCH_PATH + 32];
+    snprintf(path, sizeof path, "%s/" NT__MANIFEST_FILE, folder);
+    assert_int_equal(unlink(path), 0);
+    nt__record_source source;
+    assert_ok(nt__record_source_auto(folder, &source));
+    assert_string_equal(source.run, "B");
+    assert_true(source.is_newest && source.epoch == 2);
+    nt__record record;
+    assert_ok(nt__record_load(source.path, &record));
+    nt__record_free(&record);
+    nt__record_source_free(&source);
+}
+
 static void a_listed_file_that_is_gone_is_told(void **state) { /* C50 */
     (void)state;
     const char *folder = two_runs("gone");
     assert_int_equal(unlink(file_of_epoch(folder, "B", 2)), 0);
     assert_refused("latest:latest", folder, NT_NOT_FOUND, "of run B, epoch 2, but that file is gone");
     nt__record_source source;
-    assert_fails(nt__record_source_auto(folder, &source), NT_NOT_FOUND,
-                 "but that file is gone; an older one loads: '");
+    assert_fails(nt__record_source_auto(folder, &source), NT_NOT_FOUND, "but that file is gone; an older one loads: '");
     assert_non_null(strstr(nt_error_message(), "(epoch 1, step 4)"));
     assert_refused(folder, folder, NT_INVALID, "is a folder: name the file of a checkpoint in it");
 }
@@ -333,6 +348,7 @@ int main(void) {
         cmocka_unit_test(what_is_written_wrongly_is_refused_with_the_right_spelling),
         cmocka_unit_test(a_best_is_of_one_metric),
         cmocka_unit_test(an_empty_folder_has_nothing_to_resume),
+        cmocka_unit_test(a_manifest_that_is_gone_takes_no_record_with_it),
         cmocka_unit_test(a_listed_file_that_is_gone_is_told),
         cmocka_unit_test(allocations_refused_while_looking),
         cmocka_unit_test(an_old_manifest_is_one_unnamed_run),
