@@ -114,7 +114,7 @@ static nt_status open_regular(const char *path, int flags, int *file, size_t *si
 
 static nt_status read_regular(const char *path, int flags, size_t most, char **data, size_t *length) {
     int file;
-    size_t size;
+    size_t size = 0;
     *data = NULL;
     *length = 0;
     nt_status status = open_regular(path, flags, &file, &size);
