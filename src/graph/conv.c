@@ -328,6 +328,45 @@ static void take_kernel_size(const nt__node *kernel, int axes, nt__window *w) {
     for (int i = 0; i < axes; i++) w->size.dims[i] = size_of(kernel, w->kernel, i);
 }
 
+/* ---- images of one channel -------------------------------------------------------------------------------------- */
+
+/* The engines' kernels for few input channels are slow; a product of the windows' elements with the kernel is not. */
+enum { MOST_PATCHES = 25 };
+
+static bool patches_are_faster(const nt__node *x, const nt__node *kernel, const nt__window *w, int axes) {
+    if (axes != 2 || w->x.dims[0] != NT__SAMPLE || w->x.dims[3] != NT__CHANNEL || w->groups != 1) return false;
+    if (x->type.dtype != NT_F32 && x->type.dtype != NT_F64) return false;
+    for (int i = 0; i < axes; i++)
+        if (w->base_dilation.dims[i] != 1 || w->window_dilation.dims[i] != 1) return false;
+    int64_t taps = w->size.dims[0] * w->size.dims[1], channels = x->type.shape.dims[3];
+    return channels == 1 && taps > 1 && taps <= MOST_PATCHES && kernel->type.shape.dims[3] > 1 &&
+           nt_shape_elements(x->type.shape) > 0;
+}
+
+/* [n, h', w', taps]: each element of the windows. */
+static nt_tensor patches_of(nt_tensor x, const nt__window *w, nt_site site) {
+    const int64_t *low = w->low.dims, *high = w->high.dims, *stride = w->stride.dims;
+    nt_shape size = nt_shape_of(x);
+    int64_t rows = nt__window_places(w, 0, size.dims[1]), columns = nt__window_places(w, 1, size.dims[2]);
+    nt_tensor padded =
+        nt_pad_at(x, nt_dims(0, low[0], low[1], 0), nt_dims(0, high[0], high[1], 0), nt_tensor_number(0), site);
+    nt_tensor patches[MOST_PATCHES];
+    int taps = 0;
+    for (int64_t i = 0; i < w->size.dims[0]; i++)
+        for (int64_t k = 0; k < w->size.dims[1]; k++)
+            patches[taps++] = nt_slice_strided_at(
+                padded, nt_dims(0, i, k, 0),
+                nt_dims(size.dims[0], i + (rows - 1) * stride[0] + 1, k + (columns - 1) * stride[1] + 1, 1),
+                nt_dims(1, stride[0], stride[1], 1), site);
+    return nt_concatenate_at(patches, taps, 3, site);
+}
+
+static nt_tensor convolve_patches(nt_tensor x, nt_tensor kernel, const nt__window *w, nt_site site) {
+    nt_shape size = nt_shape_of(kernel);
+    nt_tensor matrix = nt_reshape_at(kernel, nt_dims(size.dims[0] * size.dims[1], size.dims[3]), site);
+    return nt_matmul_at(patches_of(x, w, site), matrix, site);
+}
+
 nt_tensor nt_conv_at(nt_tensor x, nt_tensor kernel, int axes, nt_conv_options options, nt_site site) {
     const char *what = "conv";
     const nt__node *node = nt__node_of(x, site, what), *kernel_node = nt__node_of(kernel, site, what);
@@ -341,7 +380,9 @@ nt_tensor nt_conv_at(nt_tensor x, nt_tensor kernel, int axes, nt_conv_options op
                  nt__window_padding((const int64_t(*)[2])options.pad, options.same, axes, what, site, &w) &&
                  channels_are_right(what, node, kernel_node, &w, site) && spans_are_possible(what, node, &w, site);
     for (int i = 0; right && options.same && i < axes; i++) nt__window_pad_same(&w, i, size_of(node, w.x, i));
-    return right && windows_fit(what, node, &w, site) ? convolve(x, kernel, w, site) : nt__failed();
+    if (!right || !windows_fit(what, node, &w, site)) return nt__failed();
+    if (patches_are_faster(node, kernel_node, &w, axes)) return convolve_patches(x, kernel, &w, site);
+    return convolve(x, kernel, w, site);
 }
 
 nt_tensor nt_conv_transposed_at(nt_tensor x, nt_tensor kernel, int axes, nt_conv_transposed_options options,

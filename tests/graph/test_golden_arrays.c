@@ -331,13 +331,31 @@ static bool channels_first(const golden_case *c) {
     return strncmp(golden_text(c, "layout"), "NC", 2) == 0;
 }
 
-static nt_tensor build_conv(const golden_case *c) {
+static nt_conv_options conv_options(const golden_case *c) {
     nt_conv_options options = {.groups = (int64_t)golden_number(c, "groups"), .channels_first = channels_first(c)};
     read_numbers(c, "stride", options.stride);
     read_numbers(c, "kernel_dilation", options.dilation);
     read_numbers(c, "input_dilation", options.input_dilation);
     options.same = read_padding(c, options.pad);
-    return nt_conv_at(IN("x"), IN("w"), nt_rank(X) - 2, options, NT_SITE);
+    return options;
+}
+
+static nt_tensor build_conv(const golden_case *c) {
+    return nt_conv_at(IN("x"), IN("w"), nt_rank(X) - 2, conv_options(c), NT_SITE);
+}
+
+static nt_tensor conv_of_channel(const golden_case *c, nt_conv_options options, int64_t channel) {
+    nt_tensor x = nt_range(IN("x"), 3, channel, channel + 1), w = nt_range(IN("w"), 2, channel, channel + 1);
+    return nt_conv_at(x, w, 2, options, NT_SITE);
+}
+
+/* The sum over convolutions of one channel, which have a lowering of their own. */
+static nt_tensor build_conv_by_channels(const golden_case *c) {
+    nt_conv_options options = conv_options(c);
+    if (options.channels_first || options.groups != 1) return build_conv(c);
+    nt_tensor sum = conv_of_channel(c, options, 0);
+    for (int64_t i = 1; i < nt_dim(IN("x"), 3); i++) sum = nt_add(sum, conv_of_channel(c, options, i));
+    return sum;
 }
 
 static nt_tensor build_conv_transposed(const golden_case *c) {
@@ -372,6 +390,7 @@ static nt_tensor build_global_avg_pool(const golden_case *c) {
 static const golden_row conv[] = {
     {"conv1d", build_conv},
     {"conv2d", build_conv},
+    {"conv2d", build_conv_by_channels},
     {"conv3d", build_conv},
     {"conv2d_transposed", build_conv_transposed},
 };
