@@ -85,11 +85,6 @@ nt_status nt__record_integer(const nt__record *record, const char *key, int64_t 
     return NT_OK;
 }
 
-nt_status nt__record_number_at(const nt__record *record, const char *key, double *out) {
-    const json_t *value = json_object_get(record->facts, key);
-    return nt__record_number_of(value, out) ? NT_OK : fail_fact(key, value, "a number");
-}
-
 nt_status nt__record_text(const nt__record *record, const char *key, bool may_be_null, const char **out) {
     const json_t *value = json_object_get(record->facts, key);
     *out = json_string_value(value);

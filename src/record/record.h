@@ -66,7 +66,6 @@ nt_status nt__record_set(nt__record *record, const char *key, json_t *value);
 const nt__named_array *nt__record_find(const nt__record *record, const char *name);
 /* A fact that must be there: NT_INVALID with a message that says what stands there instead. */
 nt_status nt__record_integer(const nt__record *record, const char *key, int64_t *out);
-nt_status nt__record_number_at(const nt__record *record, const char *key, double *out);
 /* Borrowed from the record. NULL in *out for null where `may_be_null`. */
 nt_status nt__record_text(const nt__record *record, const char *key, bool may_be_null, const char **out);
 /* Leaves a record of zeros. */
