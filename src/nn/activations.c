@@ -4,6 +4,7 @@
 
 #include <math.h>
 
+#include "nitro/control.h"
 #include "nn/nn.h"
 
 static nt_tensor number(double value) {
@@ -57,11 +58,35 @@ nt_tensor nt_gelu_at(nt_tensor x, nt_site site) {
     return nt_mul_at(nt_mul_at(x, number(0.5), site), twice, site);
 }
 
-nt_tensor nt_gelu_tanh_at(nt_tensor x, nt_site site) {
+/* sqrt(2 / pi) (x + 0.044715 x^3), times `sign`. */
+static nt_tensor gelu_argument(nt_tensor x, double sign, nt_site site) {
     nt_tensor cubed = nt_mul_at(nt_square_at(x, site), x, site);
     nt_tensor inner = nt_add_at(x, nt_mul_at(cubed, number(0.044715), site), site);
-    nt_tensor tanh = nt_tanh_at(nt_mul_at(inner, number(M_SQRT1_2 * M_2_SQRTPI), site), site);
-    return nt_mul_at(nt_mul_at(x, number(0.5), site), nt_add_at(tanh, number(1), site), site);
+    return nt_mul_at(inner, number(sign * M_SQRT1_2 * M_2_SQRTPI), site);
+}
+
+static nt_values gelu_tanh(nt_values x, void *context) {
+    nt_site site = *(const nt_site *)context;
+    nt_tensor tanh = nt_tanh_at(gelu_argument(x.at[0], 1, site), site);
+    return (nt_values){{nt_mul_at(nt_mul_at(x.at[0], number(0.5), site), nt_add_at(tanh, number(1), site), site)}};
+}
+
+/* c ((1 - t) / 2 + x (1 - t^2) sqrt(1 / (2 pi)) (1 + 3 0.044715 x^2)) with t the tanh of the negative, which the
+ * forward pass has not: the engine would write and read that one, which takes longer than to compute it again. */
+static nt_values gelu_tanh_cotangent(nt_values x, nt_values y, nt_values c, void *context) {
+    (void)y;
+    nt_site site = *(const nt_site *)context;
+    nt_tensor tanh = nt_tanh_at(gelu_argument(x.at[0], -1, site), site);
+    nt_tensor bend = nt_sub_at(number(1), nt_square_at(tanh, site), site);
+    nt_tensor inner = nt_add_at(nt_mul_at(nt_square_at(x.at[0], site), number(3 * 0.044715), site), number(1), site);
+    nt_tensor slope =
+        nt_mul_at(nt_mul_at(x.at[0], bend, site), nt_mul_at(inner, number(M_SQRT1_2 * M_2_SQRTPI), site), site);
+    nt_tensor twice = nt_add_at(nt_sub_at(number(1), tanh, site), slope, site);
+    return (nt_values){{nt_mul_at(c.at[0], nt_mul_at(twice, number(0.5), site), site)}};
+}
+
+nt_tensor nt_gelu_tanh_at(nt_tensor x, nt_site site) {
+    return nt_custom_gradient_at(gelu_tanh, gelu_tanh_cotangent, &site, (nt_values){{x}}, site).at[0];
 }
 
 nt_tensor nt_silu_at(nt_tensor x, nt_site site) {
