@@ -1,6 +1,7 @@
 /* Attention, rotary positions, and the multi-head layer. */
 #include "nitro/attention.h"
 
+#include <float.h>
 #include <math.h>
 
 #include "nn/nn.h"
@@ -18,18 +19,12 @@ static nt_tensor causal_mask(int64_t queries, int64_t keys, int64_t offset, nt_s
     return nt_less_equal_at(key, nt_add_at(query, number((double)offset), site), site);
 }
 
-/* Along the last axis, over what is seen: zeros where that is nothing. What is not seen is taken out before the
- * exponential, so that no infinity gets into a gradient. */
+/* Along the last axis, over what is seen: zeros where that is nothing. Hidden scores become finite ones that no weight
+ * is left of, so that no infinity gets into a gradient. */
 static nt_tensor masked_softmax(nt_tensor scores, nt_tensor seen, nt_site site) {
-    nt_shape last = nt_dims(-1, NT_KEEP);
-    nt_tensor shown = nt_where_at(seen, scores, number(-INFINITY), site);
-    nt_tensor largest = nt_stop_gradient_at(nt_reduce_max_at(shown, last, site), site);
-    largest = nt_where_at(nt_equal_at(largest, number(-INFINITY), site), number(0), largest, site);
-    nt_tensor difference = nt_where_at(seen, nt_sub_at(scores, largest, site), number(0), site);
-    nt_tensor powers = nt_where_at(seen, nt_exp_at(difference, site), number(0), site);
-    nt_tensor sum = nt_sum_at(powers, last, site);
-    nt_tensor some = nt_where_at(nt_equal_at(sum, number(0), site), number(1), sum, site);
-    return nt_div_at(powers, some, site);
+    double lowest = nt_dtype_of(scores) == NT_F64 ? -DBL_MAX : -FLT_MAX;
+    nt_tensor weights = nt_softmax_at(nt_where_at(seen, scores, number(lowest), site), nt_dims(-1), site);
+    return nt_where_at(seen, weights, number(0), site);
 }
 
 /* Keys before the length of each sample, [batch, 1, 1, keys]. */
@@ -64,7 +59,11 @@ static nt_tensor weigh(nt_tensor scores, const nt_attention_options *options, nt
                        nt_site site) {
     nt_tensor seen = seen_keys(options, queries, keys, site);
     if (seen.trace && !all_see_some(options)) return masked_softmax(scores, seen, site);
-    if (seen.trace) scores = nt_where_at(seen, scores, number(-INFINITY), site);
+    /* A sum is what the engine can fuse with the product before it and the power behind it. */
+    if (seen.trace) {
+        nt_tensor hidden = nt_where_at(seen, number(0), number(-INFINITY), site);
+        scores = nt_add_at(scores, nt_convert_at(hidden, nt_dtype_of(scores), site), site);
+    }
     return nt_softmax_at(scores, nt_dims(-1), site);
 }
 
@@ -131,41 +130,35 @@ nt_tensor nt_attention_at(nt_tensor queries, nt_tensor keys, nt_tensor values, n
 
 /* ---- rotary positions ------------------------------------------------------------------------------------------- */
 
-/* Angles [length, 1, depth / 2]. */
-static nt_tensor angles(nt_dtype dtype, int64_t length, int64_t pairs, const nt_rotary_options *options, nt_site site) {
+/* Angles of `shape`: its last axis has the pairs, one of the others the positions. */
+static nt_tensor angles(nt_dtype dtype, nt_shape shape, int axis, const nt_rotary_options *options, nt_site site) {
     double base = options->base != 0 ? options->base : 10000;
-    nt_shape shape = nt_dims(length, 1, pairs);
-    nt_tensor position = nt_add_at(nt_iota_at(dtype, shape, 0, site), number((double)options->offset), site);
+    int last = shape.rank - 1;
+    nt_tensor position = nt_add_at(nt_iota_at(dtype, shape, axis, site), number((double)options->offset), site);
     if (options->position.trace) position = nt_add_at(position, nt_convert_at(options->position, dtype, site), site);
-    nt_tensor pair = nt_iota_at(dtype, shape, 2, site);
-    nt_tensor rate = nt_exp_at(nt_mul_at(pair, number(-log(base) / (double)pairs), site), site);
+    nt_tensor pair = nt_iota_at(dtype, shape, last, site);
+    nt_tensor rate = nt_exp_at(nt_mul_at(pair, number(-log(base) / (double)shape.dims[last]), site), site);
     return nt_mul_at(position, rate, site);
 }
 
-nt_tensor nt_rotary_at(nt_tensor x, nt_rotary_options options, nt_site site) {
-    if (nt__tensor_failed(x)) return nt__failed();
+/* Turns x, whose positions are along axis 1 or 2 of four. */
+static nt_tensor rotate(nt_tensor x, int along, const nt_rotary_options *options, nt_site site) {
     nt_shape shape = nt_shape_of(x);
     nt_dtype dtype = nt_dtype_of(x), wide = dtype == NT_F64 ? NT_F64 : NT_F32;
-    if (shape.rank != 4 || shape.dims[3] % 2 != 0 || !nt_dtype_is_float(dtype)) {
-        char text[NT__TYPE_TEXT];
-        return nt__trace_fail(site, "rotary",
-                              "needs a floating tensor [batch, length, heads, depth] of even depth, got %s",
-                              nt__type_text((nt__type){dtype, shape}, text));
-    }
-    if (!check_integers("rotary", ".position", options.position, (nt_shape){0}, site)) return nt__failed();
     int64_t pairs = shape.dims[3] / 2;
     nt_shape apart = {.rank = 5, .dims = {shape.dims[0], shape.dims[1], shape.dims[2], pairs, pairs}};
-    int axis = options.interleaved ? 4 : 3;
+    int axis = options->interleaved ? 4 : 3;
     apart.dims[axis] = 2;
     nt_shape start = {.rank = 5}, limit = apart;
     nt_tensor split = nt_reshape_at(nt_convert_at(x, wide, site), apart, site);
-    nt_shape half = nt_dims(shape.dims[0], shape.dims[1], shape.dims[2], pairs);
+    nt_shape half = nt_dims(shape.dims[0], shape.dims[1], shape.dims[2], pairs), table = nt_dims(1, 1, pairs);
     limit.dims[axis] = 1;
     nt_tensor first = nt_reshape_at(nt_slice_at(split, start, limit, site), half, site);
     start.dims[axis] = 1;
     limit.dims[axis] = 2;
     nt_tensor second = nt_reshape_at(nt_slice_at(split, start, limit, site), half, site);
-    nt_tensor angle = angles(wide, shape.dims[1], pairs, &options, site);
+    table.dims[along - 1] = shape.dims[along];
+    nt_tensor angle = angles(wide, table, along - 1, options, site);
     /* The engine would compute both anew for each sample and head. */
     nt_tensor cosine = nt__computed_once(nt_cos_at(angle, site), site);
     nt_tensor sine = nt__computed_once(nt_sin_at(angle, site), site);
@@ -177,19 +170,32 @@ nt_tensor nt_rotary_at(nt_tensor x, nt_rotary_options options, nt_site site) {
     return nt_convert_at(nt_reshape_at(joined, shape, site), dtype, site);
 }
 
+nt_tensor nt_rotary_at(nt_tensor x, nt_rotary_options options, nt_site site) {
+    if (nt__tensor_failed(x)) return nt__failed();
+    nt__type type = {nt_dtype_of(x), nt_shape_of(x)};
+    if (type.shape.rank != 4 || type.shape.dims[3] % 2 != 0 || !nt_dtype_is_float(type.dtype)) {
+        char text[NT__TYPE_TEXT];
+        return nt__trace_fail(site, "rotary",
+                              "needs a floating tensor [batch, length, heads, depth] of even depth, got %s",
+                              nt__type_text(type, text));
+    }
+    if (!check_integers("rotary", ".position", options.position, (nt_shape){0}, site)) return nt__failed();
+    return rotate(x, 1, &options, site);
+}
+
 /* ---- the layer -------------------------------------------------------------------------------------------------- */
 
-/* A dense layer, cut into heads: [batch, length, heads, size]. */
+static nt_tensor heads_first(nt_tensor x, nt_site site) {
+    return nt_transpose_at(x, nt_dims(0, 2, 1, 3), site);
+}
+
+/* A dense layer, cut into heads: [batch, heads, length, size]. */
 static nt_tensor project(nt_model *m, const char *name, nt_tensor x, int64_t heads, int64_t size,
                          const nt_multi_head_options *options, nt_site site) {
     nt_shape shape = nt_shape_of(x);
     nt_dense_options dense = {.no_bias = options->no_bias, .weight_init = options->weight_init};
     nt_tensor y = nt_dense_at(m, name, x, heads * size, dense, site);
-    return nt_reshape_at(y, nt_dims(shape.dims[0], shape.dims[1], heads, size), site);
-}
-
-static nt_tensor heads_first(nt_tensor x, nt_site site) {
-    return nt_transpose_at(x, nt_dims(0, 2, 1, 3), site);
+    return heads_first(nt_reshape_at(y, nt_dims(shape.dims[0], shape.dims[1], heads, size), site), site);
 }
 
 nt_attention_cache nt_attention_cache_empty_at(nt_dtype dtype, int64_t batch, int64_t groups, int64_t length,
@@ -223,19 +229,17 @@ static nt_tensor attend(nt_model *m, nt_tensor x, int64_t heads, const nt_multi_
     nt_tensor values = project(m, "value", context, groups, size, options, site);
     if (options->rotary) {
         nt_rotary_options rotary = {.position = options->position};
-        queries = nt_rotary_at(queries, rotary, site);
-        keys = nt_rotary_at(keys, rotary, site);
+        queries = rotate(queries, 2, &rotary, site);
+        keys = rotate(keys, 2, &rotary, site);
     }
     nt_attention_options attention = {.mask = options->mask, .causal = options->causal, .lengths = options->lengths};
-    keys = heads_first(keys, site);
-    values = heads_first(values, site);
     if (options->cache) {
         attention.causal = false;
         attention.mask = both(options->mask, write_cache(options, keys, values, site), site);
         keys = nt_convert_at(options->cache->keys, nt_dtype_of(queries), site);
         values = nt_convert_at(options->cache->values, nt_dtype_of(queries), site);
     }
-    nt_tensor y = nt_attention_at(heads_first(queries, site), keys, values, attention, site);
+    nt_tensor y = nt_attention_at(queries, keys, values, attention, site);
     y = nt_reshape_at(heads_first(y, site), nt_dims(shape.dims[0], shape.dims[1], heads * size), site);
     nt_dense_options dense = {.no_bias = options->no_bias, .weight_init = options->weight_init};
     return nt_dense_at(m, "output", y, shape.dims[2], dense, site);
@@ -250,8 +254,14 @@ static bool complete(const char *name, nt_tensor x, int64_t heads, nt_multi_head
     if (!options->groups) options->groups = heads;
     if (shapes && !options->head_size && heads > 0 && type.shape.dims[2] % heads == 0)
         options->head_size = type.shape.dims[2] / heads;
-    if (shapes && heads > 0 && options->head_size > 0 && options->groups > 0 && heads % options->groups == 0)
-        return true;
+    bool fits = shapes && heads > 0 && options->head_size > 0 && options->groups > 0 && heads % options->groups == 0;
+    if (fits && (!options->rotary || options->head_size % 2 == 0)) return true;
+    if (fits) {
+        nt__trace_fail(site, "multi_head_attention",
+                       "'%s' has heads of size %lld, and rotary positions turn pairs: .head_size has to be even", name,
+                       (long long)options->head_size);
+        return false;
+    }
     nt__trace_fail(site, "multi_head_attention",
                    "'%s' needs x (and a context) [batch, length, features], a number of heads that divides the "
                    "features or a .head_size, and .groups that divide the heads; got %s, %lld heads and %lld groups",

@@ -249,6 +249,11 @@ static void heads_that_do_not_divide(const layer_trace *t) {
     nt_multi_head_attention(t->model, "a", traced_input(1, (nt__type){NT_F32, nt_dims(2, 5, 12)}), 5);
 }
 
+static void odd_heads(const layer_trace *t) {
+    nt_tensor x = traced_input(1, (nt__type){NT_F32, nt_dims(2, 5, 12)});
+    nt_multi_head_attention(t->model, "a", x, 4, .rotary = true);
+}
+
 static void lengths_of_another_batch(const layer_trace *t) {
     nt_attention(t->x, t->x, t->x, .lengths = traced_input(1, (nt__type){NT_I32, nt_dims(3)}));
 }
@@ -288,6 +293,9 @@ static void wrong_shapes_are_refused(void **state) {
         {heads_that_do_not_divide,
          "multi_head_attention: 'a' needs x (and a context) [batch, length, features], a number of heads that divides "
          "the features or a .head_size, and .groups that divide the heads; got f32[2,5,12], 5 heads and 5 groups"},
+        {odd_heads,
+         "multi_head_attention: 'a' has heads of size 3, and rotary positions turn pairs: .head_size has to be "
+         "even"},
         {lengths_of_another_batch, "attention: .lengths has to be integers [2], got i32[3]"},
         {a_position_with_a_fraction, "rotary: .position has to be integers [], got f32[]"},
         {a_cache_without_a_position,
