@@ -79,12 +79,38 @@ static nt_tensor put_in_places(nt_tensor product, nt_shape places, nt_site site)
     return nt_transpose_at(product, order, site);
 }
 
+/* A factor of a cotangent: a tensor of the product's gradient, and its axes there. */
+typedef struct factor {
+    nt_tensor value;
+    nt_shape batch, contract;
+} factor;
+
+/* Whether the contracted axes are the last ones, one after the other. */
+static bool contracts_last(const factor *f) {
+    int first = nt_rank(f->value) - f->contract.rank;
+    for (int i = 0; i < f->contract.rank; i++)
+        if (f->contract.dims[i] != first + i) return false;
+    return true;
+}
+
+/* About how many elements the engine moves one by one besides multiplying: it packs a first factor that way where it is
+ * contracted over another axis than its last, and the product where its axes are not in `order`, with strides. */
+static double moved(const factor *first, nt_shape order, nt_shape own) {
+    double packed = contracts_last(first) ? 0 : (double)nt_shape_elements(nt_shape_of(first->value));
+    return packed + (is_ascending(order) ? 0 : 2 * (double)nt_shape_elements(own));
+}
+
+/* Without the barrier the engine would take the factors in the other order and leave the transpose out. */
+static nt_tensor multiply(const factor *first, const factor *second, nt_shape order, nt_site site) {
+    nt_tensor product = nt__dot(first->value, second->value,
+                                (nt_shape[4]){first->batch, second->batch, first->contract, second->contract}, site);
+    if (!is_ascending(order) && !contracts_last(first)) product = nt__computed_once(product, site);
+    return put_in_places(product, order, site);
+}
+
 /* Cotangent of one operand: contract c with the other operand over the other's free axes, then put the axes in order.
- * `own` and `other` say which operand is which. Which factor comes first decides the order of the product's axes: of
- * matrices, the one that needs no transpose. The engine would fuse what comes before into the transpose, and read it in
- * strides. With batch axes a transpose behind the product is what takes less: the engine packs a first factor element
- * by element where it is contracted over another axis than its last, and the cotangent is the smaller one in attention.
- */
+ * `own` and `other` say which operand is which. The product is the same whichever factor comes first, but not the order
+ * of its axes, nor the time it takes. */
 static nt_tensor dot_cotangent(const nt__backward *b, int own) {
     const nt_shape *lists = b->node->attributes.lists;
     int other = 1 - own;
@@ -96,14 +122,13 @@ static nt_tensor dot_cotangent(const nt__backward *b, int own) {
     nt_shape contracted = in_order_of(own_contract, other_contract);
     int batch = own_batch.rank;
     /* In c the free axes of a come before those of b. */
-    nt_shape c_batch = range(0, batch), c_contract = range(batch + (own == 0 ? own_free.rank : 0), other_free.rank);
-    nt_shape swapped = places(own_batch, contracted, own_free);
-    if (batch == 0 && is_ascending(swapped))
-        return nt__dot(b->operands[other], b->cotangent, (nt_shape[4]){other_batch, c_batch, other_free, c_contract},
-                       b->site);
-    nt_tensor product =
-        nt__dot(b->cotangent, b->operands[other], (nt_shape[4]){c_batch, other_batch, c_contract, other_free}, b->site);
-    return put_in_places(product, places(own_batch, own_free, contracted), b->site);
+    int place = batch + (own == 0 ? own_free.rank : 0);
+    factor c = {b->cotangent, range(0, batch), range(place, other_free.rank)};
+    factor operand = {b->operands[other], other_batch, other_free};
+    nt_shape order = places(own_batch, own_free, contracted), swapped = places(own_batch, contracted, own_free);
+    if (moved(&operand, swapped, own_shape) <= moved(&c, order, own_shape))
+        return multiply(&operand, &c, swapped, b->site);
+    return multiply(&c, &operand, order, b->site);
 }
 
 void nt__gradient_dot(const nt__backward *b, nt_tensor *out) {
