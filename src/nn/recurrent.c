@@ -14,14 +14,32 @@ typedef struct recurrence {
     nt_site site;
 } recurrence;
 
-/* Gates `first` up to `limit` of [batch, gates * units]. */
-static nt_tensor gates_of(const recurrence *cell, nt_tensor all, int64_t first, int64_t limit) {
-    nt_shape start = nt_dims(0, first * cell->units), end = nt_dims(nt_shape_of(all).dims[0], limit * cell->units);
-    return nt_slice_at(all, start, end, cell->site);
+static int gate_count(const recurrence *cell, nt_tensor all) {
+    return (int)(nt_shape_of(all).dims[1] / cell->units);
 }
 
-static nt_tensor sigmoid_gate(const recurrence *cell, nt_tensor all, int64_t index) {
-    return nt_logistic_at(gates_of(cell, all, index, index + 1), cell->site);
+static nt_values cut(nt_values all, void *context) {
+    const recurrence *cell = context;
+    nt_shape start = nt_dims(0, 0), end = nt_dims(nt_shape_of(all.at[0]).dims[0], 0);
+    nt_values gates = {0};
+    for (int i = 0; i < gate_count(cell, all.at[0]); i++) {
+        start.dims[1] = i * cell->units;
+        end.dims[1] = start.dims[1] + cell->units;
+        gates.at[i] = nt_slice_at(all.at[0], start, end, cell->site);
+    }
+    return gates;
+}
+
+static nt_values join(nt_values all, nt_values gates, nt_values c, void *context) {
+    (void)gates;
+    const recurrence *cell = context;
+    return (nt_values){{nt_concatenate_at(c.at, gate_count(cell, all.at[0]), 1, cell->site)}};
+}
+
+/* Of [batch, gates * units] each gate. Cotangents are joined; those of slices would be filled up with zeros and added.
+ */
+static nt_values gates_of(recurrence *cell, nt_tensor all) {
+    return nt_custom_gradient_at(cut, join, cell, (nt_values){{all}}, cell->site);
 }
 
 static nt_tensor recurrent_product(const nt_loop *now, const recurrence *cell) {
@@ -29,26 +47,25 @@ static nt_tensor recurrent_product(const nt_loop *now, const recurrence *cell) {
 }
 
 static nt_loop lstm_step(nt_loop now, void *context) {
-    const recurrence *cell = context;
+    recurrence *cell = context;
     nt_site site = cell->site;
-    nt_tensor all = nt_add_at(now.inputs[0], recurrent_product(&now, cell), site);
-    nt_tensor candidate = nt_tanh_at(gates_of(cell, all, 2, 3), site);
-    nt_tensor kept = nt_mul_at(sigmoid_gate(cell, all, 1), now.carry[1], site);
-    nt_tensor state = nt_add_at(kept, nt_mul_at(sigmoid_gate(cell, all, 0), candidate, site), site);
-    nt_tensor hidden = nt_mul_at(sigmoid_gate(cell, all, 3), nt_tanh_at(state, site), site);
+    nt_values gates = gates_of(cell, nt_add_at(now.inputs[0], recurrent_product(&now, cell), site));
+    nt_tensor taken = nt_logistic_at(gates.at[0], site), kept = nt_logistic_at(gates.at[1], site);
+    nt_tensor candidate = nt_tanh_at(gates.at[2], site), shown = nt_logistic_at(gates.at[3], site);
+    nt_tensor state = nt_add_at(nt_mul_at(kept, now.carry[1], site), nt_mul_at(taken, candidate, site), site);
+    nt_tensor hidden = nt_mul_at(shown, nt_tanh_at(state, site), site);
     return (nt_loop){.carry = {hidden, state}, .outputs = {hidden}};
 }
 
 static nt_loop gru_step(nt_loop now, void *context) {
-    const recurrence *cell = context;
+    recurrence *cell = context;
     nt_site site = cell->site;
-    nt_tensor product = recurrent_product(&now, cell);
-    nt_tensor both = nt_add_at(gates_of(cell, now.inputs[0], 0, 2), gates_of(cell, product, 0, 2), site);
-    nt_tensor reset = sigmoid_gate(cell, both, 0), update = sigmoid_gate(cell, both, 1);
-    nt_tensor old = gates_of(cell, product, 2, 3);
+    nt_values input = gates_of(cell, now.inputs[0]), product = gates_of(cell, recurrent_product(&now, cell));
+    nt_tensor reset = nt_logistic_at(nt_add_at(input.at[0], product.at[0], site), site);
+    nt_tensor update = nt_logistic_at(nt_add_at(input.at[1], product.at[1], site), site);
+    nt_tensor old = product.at[2];
     if (cell->bias.trace) old = nt_add_at(old, cell->bias, site);
-    nt_tensor fresh = nt_add_at(gates_of(cell, now.inputs[0], 2, 3), nt_mul_at(reset, old, site), site);
-    fresh = nt_tanh_at(fresh, site);
+    nt_tensor fresh = nt_tanh_at(nt_add_at(input.at[2], nt_mul_at(reset, old, site), site), site);
     nt_tensor difference = nt_mul_at(update, nt_sub_at(now.carry[0], fresh, site), site);
     nt_tensor hidden = nt_add_at(fresh, difference, site);
     return (nt_loop){.carry = {hidden}, .outputs = {hidden}};
