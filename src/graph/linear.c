@@ -79,6 +79,23 @@ static nt_tensor put_in_places(nt_tensor product, nt_shape places, nt_site site)
     return nt_transpose_at(product, order, site);
 }
 
+bool nt__dot_sums_rows(const nt__node *node) {
+    const nt_shape *lists = node->attributes.lists;
+    return node->op == NT__OP_dot && lists[BATCH_A].rank == 0 && lists[CONTRACT_A].rank == 1 &&
+           lists[CONTRACT_A].dims[0] == 0 && lists[CONTRACT_B].dims[0] == 0;
+}
+
+static nt_tensor rows_of(nt_tensor x, nt_site site) {
+    nt_shape shape = nt_shape_of(x), rows = {.rank = shape.rank - 1};
+    for (int i = 0; i < rows.rank; i++) rows.dims[i] = shape.dims[i + 1];
+    rows.dims[0] *= shape.dims[0];
+    return nt_reshape_at(x, rows, site);
+}
+
+nt_tensor nt__dot_of_rows(nt_tensor a, nt_tensor b, nt_site site) {
+    return nt__dot(rows_of(a, site), rows_of(b, site), (nt_shape[4]){{0}, {0}, range(0, 1), range(0, 1)}, site);
+}
+
 /* A factor of a cotangent: a tensor of the product's gradient, and its axes there. */
 typedef struct factor {
     nt_tensor value;

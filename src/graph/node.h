@@ -309,6 +309,10 @@ nt_tensor nt__emit(nt__op op, nt_site site, nt__type type, int count, const nt_t
 /* The general contraction: batch axes of a, of b, contracting axes of a, of b. The axes of the result: batch, then the
  * free ones of a, then of b. Sizes and types must agree. */
 nt_tensor nt__dot(nt_tensor a, nt_tensor b, const nt_shape lists[4], nt_site site);
+/* Whether it is a product contracted over axis 0 of both factors: the sum over rows of their outer products. */
+bool nt__dot_sums_rows(const nt__node *node);
+/* Such a product of stacked factors, whose first two axes count the rows together. */
+nt_tensor nt__dot_of_rows(nt_tensor a, nt_tensor b, nt_site site);
 
 /* ---- equal nodes are one (share.c) ------------------------------------------------------------------------------ */
 

@@ -152,6 +152,22 @@ static nt_tensor scan_forward(const nt_tensor *x) {
     return nt_add(nt_sum(weighted), nt_sum(nt_square(all.carry[0])));
 }
 
+/* Two matrices: the cotangent of the first is a product behind the loop, that of the second, by which more rows are
+ * multiplied, a sum in it. */
+static nt_loop two_products(nt_loop now, void *context) {
+    (void)context;
+    nt_tensor few = nt_tanh(nt_add(nt_matmul(now.carry[0], outside[MATRIX]), now.inputs[0]));
+    nt_tensor many = nt_sin(nt_matmul(now.carry[1], nt_mul(outside[MATRIX], 0.5)));
+    return (nt_loop){.carry = {few, many}, .outputs = {nt_mul(few, nt_sum(many, 0))}};
+}
+
+static nt_tensor products_in_a_scan(const nt_tensor *x) {
+    outside = x;
+    nt_loop all = nt_scan(two_products, NULL, .carry = {x[VECTOR], nt_concatenate(0, x[SEQUENCE], x[SEQUENCE])},
+                          .inputs = {x[SEQUENCE]}, .direction = NT_BACKWARD);
+    return nt_sum(nt_square(all.outputs[0]));
+}
+
 static nt_loop of_length_one(nt_loop now, void *context) {
     (void)context;
     return (nt_loop){.carry = {nt_mul(now.carry[0], outside[VECTOR])}};
@@ -393,19 +409,10 @@ static const struct {
     nt_tensor (*function)(const nt_tensor *x);
     int derivatives;
 } functions[] = {
-    {scan_forward, 1},
-    {scan_once, 2},
-    {nested_scans, 2},
-    {branches_in_a_scan, 2},
-    {checkpoints, 1},
-    {empty_branches, 1},
-    {checkpoint_of_a_scan, 1},
-    {scan_of_checkpoints, 2},
-    {custom_gradients, 2},
-    {gradients_in_a_scan, 1},
-    {gradients_of_what_is_outside, 1},
-    {held_while, 1},
-    {custom_of_held, 1},
+    {scan_forward, 1},        {products_in_a_scan, 2}, {scan_once, 2},           {nested_scans, 2},
+    {branches_in_a_scan, 2},  {checkpoints, 1},        {empty_branches, 1},      {checkpoint_of_a_scan, 1},
+    {scan_of_checkpoints, 2}, {custom_gradients, 2},   {gradients_in_a_scan, 1}, {gradients_of_what_is_outside, 1},
+    {held_while, 1},          {custom_of_held, 1},
 };
 
 /* One function of the table, and the sum of the squares of its gradients, which has second derivatives. */

@@ -120,6 +120,37 @@ static void only_what_is_needed_is_printed(void **state) {
     nt__printed_free(&printed);
 }
 
+static nt_loop recurrent_step(nt_loop now, void *context) {
+    (void)context;
+    nt_tensor next = nt_tanh(nt_add(nt_matmul(now.carry[0], captured), now.inputs[0]));
+    return (nt_loop){.carry = {next}, .outputs = {next}};
+}
+
+/* The gradient of a matrix [8, 8] by which `rows` rows are multiplied in each of five iterations. */
+static nt__printed gradient_of_a_matrix(int64_t rows) {
+    nt__graph *graph = nt__trace_begin();
+    nt_tensor gradient;
+    captured = input(0, NT_F32, nt_dims(8, 8));
+    nt_loop all = nt_scan(recurrent_step, NULL, .carry = {input(1, NT_F32, nt_dims(rows, 8))},
+                          .inputs = {input(2, NT_F32, nt_dims(5, rows, 8))});
+    nt__gradient(nt_sum(nt_square(all.outputs[0])), &captured, 1, &gradient, NULL);
+    return printed_of(gradient, graph);
+}
+
+/* One product behind the loop of what the iterations multiplied, where the rows to keep are fewer elements than the
+ * matrix that would be added to in each. */
+static void the_gradient_of_a_matrix_is_one_product_or_a_sum(void **state) {
+    (void)state;
+    nt__printed few = gradient_of_a_matrix(3), many = gradient_of_a_matrix(16);
+    static const char sum[] = "(tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>";
+    assert_non_null(strstr(few.text.data, "(tensor<15x8xf32>, tensor<15x8xf32>) -> tensor<8x8xf32>"));
+    assert_null(strstr(few.text.data, sum));
+    assert_null(strstr(many.text.data, "tensor<80x8xf32>"));
+    assert_non_null(strstr(many.text.data, sum));
+    nt__printed_free(&few);
+    nt__printed_free(&many);
+}
+
 static nt_loop nested(nt_loop now, void *context) {
     const int *depth = context;
     int below = *depth - 1;
@@ -530,6 +561,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_scan_is_a_while_over_a_counter),
         cmocka_unit_test(only_what_is_needed_is_printed),
+        cmocka_unit_test(the_gradient_of_a_matrix_is_one_product_or_a_sum),
         cmocka_unit_test(nodes_grow_with_the_depth_and_no_faster),
         cmocka_unit_test(the_text_is_the_same_each_time),
         cmocka_unit_test(equal_expressions_are_one_within_a_body),
