@@ -328,9 +328,11 @@ static void take_kernel_size(const nt__node *kernel, int axes, nt__window *w) {
     for (int i = 0; i < axes; i++) w->size.dims[i] = size_of(kernel, w->kernel, i);
 }
 
-/* ---- images of one channel -------------------------------------------------------------------------------------- */
+/* ---- convolutions that are faster as a product ------------------------------------------------------------------ */
 
-/* The engines' kernels for few input channels are slow; a product of the windows' elements with the kernel is not. */
+/* The engines' kernels are slow for images of one channel, and in the gradient of those with a stride, where they also
+ * multiply the zeros in between. The product of the elements of the windows with the kernel is not. It is taken where
+ * it has no more elements than the image, or few. */
 enum { MOST_PATCHES = 25 };
 
 static bool patches_are_faster(const nt__node *x, const nt__node *kernel, const nt__window *w, int axes) {
@@ -339,11 +341,11 @@ static bool patches_are_faster(const nt__node *x, const nt__node *kernel, const 
     for (int i = 0; i < axes; i++)
         if (w->base_dilation.dims[i] != 1 || w->window_dilation.dims[i] != 1) return false;
     int64_t taps = w->size.dims[0] * w->size.dims[1], channels = x->type.shape.dims[3];
-    return channels == 1 && taps > 1 && taps <= MOST_PATCHES && kernel->type.shape.dims[3] > 1 &&
-           nt_shape_elements(x->type.shape) > 0;
+    bool is_point = taps == 1, is_gray = channels == 1 && taps <= MOST_PATCHES && kernel->type.shape.dims[3] > 1;
+    return (is_point || is_gray) && nt_shape_elements(x->type.shape) > 0;
 }
 
-/* [n, h', w', taps]: each element of the windows. */
+/* [n, h', w', taps * channels]: each element of the windows. */
 static nt_tensor patches_of(nt_tensor x, const nt__window *w, nt_site site) {
     const int64_t *low = w->low.dims, *high = w->high.dims, *stride = w->stride.dims;
     nt_shape size = nt_shape_of(x);
@@ -356,14 +358,14 @@ static nt_tensor patches_of(nt_tensor x, const nt__window *w, nt_site site) {
         for (int64_t k = 0; k < w->size.dims[1]; k++)
             patches[taps++] = nt_slice_strided_at(
                 padded, nt_dims(0, i, k, 0),
-                nt_dims(size.dims[0], i + (rows - 1) * stride[0] + 1, k + (columns - 1) * stride[1] + 1, 1),
+                nt_dims(size.dims[0], i + (rows - 1) * stride[0] + 1, k + (columns - 1) * stride[1] + 1, size.dims[3]),
                 nt_dims(1, stride[0], stride[1], 1), site);
     return nt_concatenate_at(patches, taps, 3, site);
 }
 
 static nt_tensor convolve_patches(nt_tensor x, nt_tensor kernel, const nt__window *w, nt_site site) {
     nt_shape size = nt_shape_of(kernel);
-    nt_tensor matrix = nt_reshape_at(kernel, nt_dims(size.dims[0] * size.dims[1], size.dims[3]), site);
+    nt_tensor matrix = nt_reshape_at(kernel, nt_dims(size.dims[0] * size.dims[1] * size.dims[2], size.dims[3]), site);
     return nt_matmul_at(patches_of(x, w, site), matrix, site);
 }
 
