@@ -60,8 +60,29 @@ static bool has_single_channels(nt_tensor kernel, const nt__window *w) {
     return w->groups > 1 && nt_shape_of(kernel).dims[axis_of(w->kernel, NT__SAMPLE)] == 1;
 }
 
+/* Takes off the elements that a negative padding before cuts. With a padding after, the engine would read the memory
+ * around the image for them. */
+static nt_tensor cut_before(nt_tensor x, nt__window *w, nt_site site) {
+    nt_shape start = {.rank = w->x.rank}, size = nt_shape_of(x);
+    bool any = false;
+    for (int i = 0; i < w->x.rank; i++) {
+        int64_t part = w->x.dims[i];
+        if (part < 0 || w->low.dims[part] >= 0 || size.dims[i] == 0) continue;
+        int64_t step = w->base_dilation.dims[part], cut = (step - 1 - w->low.dims[part]) / step;
+        if (cut >= size.dims[i]) {
+            cut = size.dims[i];
+            w->high.dims[part] -= step - 1; /* behind the last element stand no zeros of the dilation */
+        }
+        w->low.dims[part] += cut * step;
+        start.dims[i] = cut;
+        any = true;
+    }
+    return any ? nt_slice_at(x, start, size, site) : x;
+}
+
 /* A convolution of nothing, or over nothing, is zeros, which need no operands. */
 static nt_tensor convolve(nt_tensor x, nt_tensor kernel, nt__window window, nt_site site) {
+    x = cut_before(x, &window, site);
     nt__window *kept = nt__trace_alloc(site, "conv", 1, sizeof *kept);
     if (!kept) return nt__failed();
     *kept = window;
@@ -341,8 +362,8 @@ static bool patches_are_faster(const nt__node *x, const nt__node *kernel, const 
     for (int i = 0; i < axes; i++)
         if (w->base_dilation.dims[i] != 1 || w->window_dilation.dims[i] != 1) return false;
     int64_t taps = w->size.dims[0] * w->size.dims[1], channels = x->type.shape.dims[3];
-    bool is_point = taps == 1, is_gray = channels == 1 && taps <= MOST_PATCHES && kernel->type.shape.dims[3] > 1;
-    return (is_point || is_gray) && nt_shape_elements(x->type.shape) > 0;
+    bool is_gray = channels == 1 && taps > 1 && taps <= MOST_PATCHES && kernel->type.shape.dims[3] > 1;
+    return (taps == 1 || is_gray) && nt_shape_elements(x->type.shape) > 0;
 }
 
 /* [n, h', w', taps * channels]: each element of the windows. */
