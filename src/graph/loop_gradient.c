@@ -1,4 +1,6 @@
 /* The gradient of a scan: a scan in the other direction. */
+#include <math.h>
+
 #include "graph/region.h"
 
 /* A cotangent that is a sum over rows in each iteration, as that of a matrix: one product of all rows behind the loop
@@ -83,10 +85,11 @@ static bool is_slice(const nt__node *node) {
     return node->op == NT__OP_region_parameter && node->attributes.choice == NT__SLICE;
 }
 
-/* Elements that an iteration has to write so that the factor is there behind the loop. */
+/* Elements that an iteration has to write so that the factor is there behind the loop; infinite where it has no axis
+ * left to be stacked along. */
 static double to_stack(const reverse *r, const nt__node *factor) {
-    bool is_there = is_slice(factor) || input_stacking(r, factor) < r->input_count;
-    return is_there ? 0 : (double)nt_shape_elements(factor->type.shape);
+    if (is_slice(factor) || input_stacking(r, factor) < r->input_count) return 0;
+    return factor->type.shape.rank < NT_MAX_RANK ? (double)nt_shape_elements(factor->type.shape) : HUGE_VAL;
 }
 
 /* What arrives at the input, if a product of all rows behind the loop writes fewer elements than a sum in it. */

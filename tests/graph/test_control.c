@@ -168,6 +168,39 @@ static nt_tensor products_in_a_scan(const nt_tensor *x) {
     return nt_sum(nt_square(all.outputs[0]));
 }
 
+/* Factors of every sort: a matrix twice, one that is a value of outside too, a slice, one that two products share, one
+ * that is the same in each iteration, one that is its own cotangent. */
+static nt_loop factors_step(nt_loop now, void *context) {
+    (void)context;
+    nt_tensor row = nt_reshape(now.inputs[0], 1, 3), turned = nt_transpose(outside[MATRIX], 1, 0);
+    nt_tensor shared = nt_mul(nt_matmul(now.carry[0], outside[MATRIX]), nt_logistic(nt_matmul(now.carry[0], turned)));
+    nt_tensor same = nt_einsum("rn,n->r", outside[MATRIX], outside[VECTOR]);
+    nt_tensor own = nt_mul(nt_einsum("rk,nk->nr", row, outside[MATRIX]), nt_transpose(row, 1, 0));
+    nt_tensor next = nt_tanh(nt_add(nt_matmul(shared, outside[MATRIX]), nt_mul(row, same)));
+    return (nt_loop){.carry = {next}, .outputs = {nt_add(nt_matmul(next, outside[MATRIX]), nt_sum(own))}};
+}
+
+static nt_tensor factors_in_a_scan(const nt_tensor *x) {
+    outside = x;
+    nt_tensor first = nt_reshape(nt_matmul(x[VECTOR], x[MATRIX]), 1, 3);
+    nt_loop all = nt_scan(factors_step, NULL, .carry = {first}, .inputs = {nt_matmul(x[SEQUENCE], x[MATRIX])});
+    return nt_add(nt_sum(nt_square(all.outputs[0])), nt_sum(nt_matmul(all.carry[0], x[MATRIX])));
+}
+
+/* A cotangent of as many axes as there may be, which cannot be stacked for a product behind the loop. */
+static nt_loop step_of_all_axes(nt_loop now, void *context) {
+    const nt_tensor *matrix = context;
+    nt_tensor product = nt_einsum("rk,kabcdefg->rabcdefg", now.inputs[0], *matrix);
+    return (nt_loop){.carry = {nt_add(product, nt_mul(now.carry[0], 0.5))}};
+}
+
+static nt_tensor all_axes_in_a_scan(const nt_tensor *x) {
+    nt_tensor matrix = nt_reshape(x[MATRIX], 3, 3, 1, 1, 1, 1, 1, 1);
+    nt_loop all = nt_scan(step_of_all_axes, &matrix, .carry = {nt_reshape(x[VECTOR], 1, 3, 1, 1, 1, 1, 1, 1)},
+                          .inputs = {nt_reshape(x[SEQUENCE], 4, 1, 3)});
+    return nt_sum(nt_sin(all.carry[0]));
+}
+
 static nt_loop of_length_one(nt_loop now, void *context) {
     (void)context;
     return (nt_loop){.carry = {nt_mul(now.carry[0], outside[VECTOR])}};
@@ -299,6 +332,42 @@ static nt_tensor custom_gradients(const nt_tensor *x) {
     return nt_sum(nt_checkpoint(custom_within, NULL, all.carry[0]).at[0]);
 }
 
+/* A softmax, whose gradient is its own, in each sort of body, in a function with its own gradient, and where what it
+ * makes is what a gradient is by. */
+static nt_values weighed(nt_values x, void *context) {
+    (void)context;
+    return (nt_values){{nt_softmax(nt_matmul(x.at[0], outside[MATRIX]))}};
+}
+
+static nt_values weighed_twice(nt_values x, void *context) {
+    return nt_checkpoint(weighed, context, nt_softmax(x.at[0], 0));
+}
+
+static nt_values slope_of_weights(nt_values x, void *context) {
+    (void)context;
+    nt_tensor weights = nt_softmax(nt_mul(x.at[0], 2));
+    return (nt_values){{nt_grad(nt_sum(nt_exp(nt_mul(weights, x.at[0]))), weights)}};
+}
+
+static nt_values slope_backward(nt_values x, nt_values y, nt_values c, void *context) {
+    (void)y;
+    nt_tensor slope = slope_of_weights(x, context).at[0];
+    return (nt_values){{nt_grad(nt_sum(nt_mul(slope, c.at[0])), x.at[0])}};
+}
+
+static nt_loop softmax_step(nt_loop now, void *context) {
+    nt_tensor odd = nt_equal(nt_rem(now.index, 2), 1), same = nt_softmax(outside[VECTOR]);
+    nt_tensor next = nt_cond(odd, weighed_twice, weighed, context, nt_mul(now.carry[0], now.inputs[0])).at[0];
+    return (nt_loop){.carry = {nt_add(next, same)}, .outputs = {nt_mul(next, same)}};
+}
+
+static nt_tensor softmaxes(const nt_tensor *x) {
+    outside = x;
+    nt_loop all = nt_scan(softmax_step, NULL, .carry = {x[VECTOR]}, .inputs = {x[SEQUENCE]});
+    nt_tensor slope = nt_custom_gradient(slope_of_weights, slope_backward, NULL, x[SEQUENCE]).at[0];
+    return nt_add(nt_sum(nt_mul(all.outputs[0], x[SEQUENCE])), nt_sum(nt_mul(slope, x[SEQUENCE])));
+}
+
 /* Steps of gradient descent, whose gradient flows through the gradients: of a carry, and of what is outside. */
 static nt_loop descent_step(nt_loop now, void *context) {
     (void)context;
@@ -409,10 +478,23 @@ static const struct {
     nt_tensor (*function)(const nt_tensor *x);
     int derivatives;
 } functions[] = {
-    {scan_forward, 1},        {products_in_a_scan, 2}, {scan_once, 2},           {nested_scans, 2},
-    {branches_in_a_scan, 2},  {checkpoints, 1},        {empty_branches, 1},      {checkpoint_of_a_scan, 1},
-    {scan_of_checkpoints, 2}, {custom_gradients, 2},   {gradients_in_a_scan, 1}, {gradients_of_what_is_outside, 1},
-    {held_while, 1},          {custom_of_held, 1},
+    {scan_forward, 1},
+    {products_in_a_scan, 2},
+    {factors_in_a_scan, 1},
+    {all_axes_in_a_scan, 1},
+    {scan_once, 2},
+    {nested_scans, 2},
+    {branches_in_a_scan, 2},
+    {checkpoints, 1},
+    {empty_branches, 1},
+    {checkpoint_of_a_scan, 1},
+    {scan_of_checkpoints, 2},
+    {custom_gradients, 2},
+    {softmaxes, 2},
+    {gradients_in_a_scan, 1},
+    {gradients_of_what_is_outside, 1},
+    {held_while, 1},
+    {custom_of_held, 1},
 };
 
 /* One function of the table, and the sum of the squares of its gradients, which has second derivatives. */
