@@ -71,21 +71,23 @@ static nt_values gelu_tanh(nt_values x, void *context) {
     return (nt_values){{nt_mul_at(nt_mul_at(x.at[0], number(0.5), site), nt_add_at(tanh, number(1), site), site)}};
 }
 
-/* c ((1 - t) / 2 + x (1 - t^2) sqrt(1 / (2 pi)) (1 + 3 0.044715 x^2)) with t the tanh of the negative, which the
- * forward pass has not: the engine would write and read that one, which takes longer than to compute it again. */
+/* c ((1 - t) / 2 + sqrt(1 / (2 pi)) (b + 3 0.044715 b x^2)) where b = x (1 - t^2), with t the tanh of the negative,
+ * which the forward pass has not: the engine would write and read that one, which takes longer than to compute it
+ * again. Far from 0, where x^2 overflows, b is 0 first. */
 static nt_values gelu_tanh_cotangent(nt_values x, nt_values y, nt_values c, void *context) {
     (void)y;
     nt_site site = *(const nt_site *)context;
     nt_tensor tanh = nt_tanh_at(gelu_argument(x.at[0], -1, site), site);
-    nt_tensor bend = nt_sub_at(number(1), nt_square_at(tanh, site), site);
-    nt_tensor inner = nt_add_at(nt_mul_at(nt_square_at(x.at[0], site), number(3 * 0.044715), site), number(1), site);
-    nt_tensor slope =
-        nt_mul_at(nt_mul_at(x.at[0], bend, site), nt_mul_at(inner, number(M_SQRT1_2 * M_2_SQRTPI), site), site);
+    nt_tensor bend = nt_mul_at(x.at[0], nt_sub_at(number(1), nt_square_at(tanh, site), site), site);
+    nt_tensor third = nt_mul_at(nt_mul_at(bend, x.at[0], site), x.at[0], site);
+    nt_tensor inner = nt_add_at(bend, nt_mul_at(third, number(3 * 0.044715), site), site);
+    nt_tensor slope = nt_mul_at(inner, number(M_SQRT1_2 * M_2_SQRTPI), site);
     nt_tensor twice = nt_add_at(nt_sub_at(number(1), tanh, site), slope, site);
     return (nt_values){{nt_mul_at(c.at[0], nt_mul_at(twice, number(0.5), site), site)}};
 }
 
 nt_tensor nt_gelu_tanh_at(nt_tensor x, nt_site site) {
+    if (x.trace == NT_NUMBER_MARK) x = nt_full_at(NT_F32, (nt_shape){0}, x.number, site);
     return nt_custom_gradient_at(gelu_tanh, gelu_tanh_cotangent, &site, (nt_values){{x}}, site).at[0];
 }
 

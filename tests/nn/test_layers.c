@@ -77,6 +77,32 @@ static void activations_f64(void **state) {
     golden_check(&activation_plan, NT_F64);
 }
 
+/* Where the square of x overflows, the slope is that of the line: 0 below, 1 above. Numbers are activated as tensors.
+ */
+static void the_tanh_gelu_is_a_line_far_from_zero(void **state) {
+    (void)state;
+    static const double at[] = {-60000, -300, 300, 60000}, wanted[] = {0, 0, 1, 1};
+    nt__graph *graph = nt__trace_begin();
+    nt_array *x = nt_array_new(NT_F16, nt_dims(4)), *out[3];
+    assert_non_null(x);
+    for (int i = 0; i < 4; i++) nt_array_set(x, i, at[i]);
+    nt_tensor input = traced_input(0, (nt__type){NT_F16, nt_dims(4)}), y = nt_gelu_tanh(input);
+    nt__result results[] = {
+        {.value = y}, {.value = nt_grad(nt_sum(y), input)}, {.value = nt_gelu_tanh(nt_tensor_number(1))}};
+    assert_ok(nt__trace_status(graph));
+    traced program = traced_compile(traced_engine(), results, 3);
+    traced_run(&program, &x, out);
+    for (int i = 0; i < 4; i++) {
+        assert_true(nt_array_get(out[0], i) == wanted[i] * nt_array_get(x, i));
+        assert_true(nt_array_get(out[1], i) == wanted[i]);
+    }
+    assert_true(fabs(nt_array_get(out[2], 0) - 0.84119199) < 1e-6);
+    traced_free(&program);
+    for (int i = 0; i < 3; i++) nt_array_free(out[i]);
+    nt_array_free(x);
+    nt__trace_end(graph);
+}
+
 /* ---- normalisation ---------------------------------------------------------------------------------------------- */
 
 static nt_tensor build_layer_norm(const golden_case *c, nt_model *m) {
@@ -342,6 +368,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(activations_f32),
         cmocka_unit_test(activations_f64),
+        cmocka_unit_test(the_tanh_gelu_is_a_line_far_from_zero),
         cmocka_unit_test(norms_f32),
         cmocka_unit_test(norms_f64),
         cmocka_unit_test(embedding_f32),
