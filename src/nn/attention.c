@@ -55,15 +55,20 @@ static bool all_see_some(const nt_attention_options *options) {
     return options->causal && options->query_offset >= 0 && !options->mask.trace && !options->lengths.trace;
 }
 
-static nt_tensor weigh(nt_tensor scores, const nt_attention_options *options, nt_shape queries, nt_shape keys,
-                       nt_site site) {
+/* What is not seen becomes -infinity: by a sum, which the engine can fuse with the product before it and the power
+ * behind it, where no score is infinite itself, as the products of f16 can be. */
+static nt_tensor hide(nt_tensor scores, nt_tensor seen, nt_dtype dtype, nt_site site) {
+    if (dtype == NT_F16) return nt_where_at(seen, scores, number(-INFINITY), site);
+    nt_tensor hidden = nt_where_at(seen, number(0), number(-INFINITY), site);
+    return nt_add_at(scores, nt_convert_at(hidden, nt_dtype_of(scores), site), site);
+}
+
+/* `dtype` is that of the product which the scores are made of. */
+static nt_tensor weigh(nt_tensor scores, nt_dtype dtype, const nt_attention_options *options, nt_shape queries,
+                       nt_shape keys, nt_site site) {
     nt_tensor seen = seen_keys(options, queries, keys, site);
     if (seen.trace && !all_see_some(options)) return masked_softmax(scores, seen, site);
-    /* A sum is what the engine can fuse with the product before it and the power behind it. */
-    if (seen.trace) {
-        nt_tensor hidden = nt_where_at(seen, number(0), number(-INFINITY), site);
-        scores = nt_add_at(scores, nt_convert_at(hidden, nt_dtype_of(scores), site), site);
-    }
+    if (seen.trace) scores = hide(scores, seen, dtype, site);
     return nt_softmax_at(scores, nt_dims(-1), site);
 }
 
@@ -124,7 +129,7 @@ nt_tensor nt_attention_at(nt_tensor queries, nt_tensor keys, nt_tensor values, n
     nt_tensor turned = nt_transpose_at(for_heads(keys, shape.dims[1], site), nt_dims(0, 1, 3, 2), site);
     nt_tensor scores = nt_convert_at(nt_matmul_at(queries, turned, site), wide, site);
     scores = nt_div_at(scores, number(divisor), site);
-    nt_tensor weights = weigh(scores, &options, shape, nt_shape_of(keys), site);
+    nt_tensor weights = weigh(scores, dtype, &options, shape, nt_shape_of(keys), site);
     return nt_matmul_at(nt_convert_at(weights, dtype, site), for_heads(values, shape.dims[1], site), site);
 }
 

@@ -235,6 +235,50 @@ static void lengths_hide_the_keys_behind_them(void **state) {
     nt__trace_end(graph);
 }
 
+/* ---- masks ------------------------------------------------------------------------------------------------------ */
+
+/* What the causal queries of three keys of size 1 see, the slopes by the queries, and what they see one key later. */
+static void run_overflowing(nt_dtype dtype, nt_array **out) {
+    static const double numbers[3][3] = {{1000, 1, -1}, {1, 2, 1000}, {1, 10, 100}};
+    nt__graph *graph = nt__trace_begin();
+    nt_tensor x[3];
+    nt_array *arrays[3];
+    for (int i = 0; i < 3; i++) {
+        assert_non_null(arrays[i] = nt_array_new(dtype, nt_dims(1, 1, 3, 1)));
+        for (int k = 0; k < 3; k++) nt_array_set(arrays[i], k, numbers[i][k]);
+        x[i] = traced_input(i, (nt__type){dtype, arrays[i]->shape});
+    }
+    nt_tensor y = nt_attention(x[0], x[1], x[2], .causal = true);
+    nt_tensor later = nt_attention(x[0], x[1], x[2], .causal = true, .query_offset = -1);
+    nt__result results[] = {{.value = y}, {.value = nt_grad(nt_sum(y), x[0])}, {.value = later}};
+    assert_ok(nt__trace_status(graph));
+    traced program = traced_compile(traced_engine(), results, 3);
+    traced_run(&program, arrays, out);
+    traced_free(&program);
+    for (int i = 0; i < 3; i++) nt_array_free(arrays[i]);
+    nt__trace_end(graph);
+}
+
+/* A score that overflows where it is hidden changes nothing: in f16 that of the first query and the last key. */
+static void what_is_hidden_may_overflow(void **state) {
+    (void)state;
+    static const nt_dtype types[] = {NT_F16, NT_BF16, NT_F32, NT_F64};
+    /* Of two scores that are 1 apart, the weight of the larger one. */
+    const double larger = 1 / (1 + exp(-1)), second = 1 + 9 * larger, third = 10 - 9 * larger;
+    const double slope = 9 * larger * (1 - larger);
+    const double wanted[3][3] = {{1, second, third}, {0, slope, slope}, {0, 1, third}};
+    for (size_t t = 0; t < sizeof types / sizeof *types; t++) {
+        nt_array *out[3];
+        run_overflowing(types[t], out);
+        double near = types[t] == NT_BF16 ? 0.04 : types[t] == NT_F16 ? 0.005 : 1e-5;
+        for (int i = 0; i < 9; i++)
+            if (!(fabs(nt_array_get(out[i / 3], i % 3) - wanted[i / 3][i % 3]) < near))
+                fail_msg("%s, result %d, element %d: %g, not %g", nt_dtype_name(types[t]), i / 3, i % 3,
+                         nt_array_get(out[i / 3], i % 3), wanted[i / 3][i % 3]);
+        for (int i = 0; i < 3; i++) nt_array_free(out[i]);
+    }
+}
+
 /* ---- what is refused -------------------------------------------------------------------------------------------- */
 
 static void other_depth(const layer_trace *t) {
@@ -318,6 +362,7 @@ int main(void) {
         cmocka_unit_test(a_cache_gives_what_all_positions_at_once_give),
         cmocka_unit_test(a_short_cache_is_a_window),
         cmocka_unit_test(lengths_hide_the_keys_behind_them),
+        cmocka_unit_test(what_is_hidden_may_overflow),
         cmocka_unit_test(wrong_shapes_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, traced_close_engine);
