@@ -278,7 +278,8 @@ nt_status nt_run_load(nt_run *run, const char *path);
  * The first map that fits an array is its; without one it keeps its name. "FROM=TO:transpose" reverses the axes,
  * "FROM=TO:2,3,1,0" makes axis 2 the first, and so on. "FROM=" leaves an array out, "=TO" lets a parameter of the model
  * keep what it has. With maps, arrays that the model has not are ignored, floating types are converted, and a notice
- * says what was taken, kept and not used. */
+ * says what was taken, kept and not used, and which maps fit nothing. NT_INVALID, with the names that are close, where
+ * no map of an array of the file fits any, or no "=TO" fits where there are only those. */
 nt_status nt_run_load_mapped(nt_run *run, const char *source, const char *const *maps, size_t map_count);
 
 /* Lines of a program's own, at the step and epoch of now. They go to every logger of the run; images and histograms are

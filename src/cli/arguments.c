@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/closest.h"
+#include "base/closest.h"
 #include "experiment/experiment.h"
 
 /* ---- sorting words ---------------------------------------------------------------------------------------------- */
@@ -149,7 +149,7 @@ static nt_status fail_absent(const char *file) {
     char *folder = nt__arena_sprintf(&arena, "%.*s", (int)(name - file), file);
     nt__text_add(&message, "there is no file '%s'", file);
     if (folder) add_source_names(&arena, *folder ? folder : ".", &names);
-    if (folder && !names.failed) nt__add_closest(&message, name, &names, folder);
+    if (folder && !names.failed) nt__add_closest(&message, name, names.items, names.count, folder);
     bool complete = folder && !names.failed && !message.failed;
     nt_status status = complete
                            ? nt__fail(NT_INVALID, "%s; give the path of the file that has the experiment", message.data)
@@ -284,7 +284,7 @@ static void add_fields(const nt_experiment *experiment, nt__arena *arena, nt__te
 static void describe_unknown(const nt__arguments *arguments, const nt_experiment *experiment, const char *name,
                              const nt__words *known, nt__arena *arena, nt__text *message) {
     nt__text_add(message, "there is no flag --%s", name);
-    nt__add_closest(message, name, known, "--");
+    nt__add_closest(message, name, known->items, known->count, "--");
     if (experiment && arguments->command == NT__NEW) add_fields(experiment, arena, message);
     if (experiment && arguments->command != NT__NEW)
         nt__text_add(message, "; nitro help %s lists the flags", arguments->files.items[0]);

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/base.h"
-#include "cli/closest.h"
+#include "base/closest.h"
 
 /* ---- the commands ----------------------------------------------------------------------------------------------- */
 
@@ -144,7 +144,7 @@ static nt__exit_code report_unknown_command(const char *name) {
     const nt__command *command;
     for (size_t i = 0; (command = nt__command_at(i)); i++) nt__words_add(&names, command->name);
     nt__text_add(&message, "there is no command '%s'", name);
-    nt__add_closest(&message, name, &names, "nitro ");
+    nt__add_closest(&message, name, names.items, names.count, "nitro ");
     if (!message.failed) nt__fail(NT_INVALID, "%s; nitro --help lists the commands", message.data);
     nt__text_free(&message);
     nt__words_free(&names);

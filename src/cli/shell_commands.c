@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/closest.h"
+#include "base/closest.h"
 #include "cli/shell.h"
 #include "cli/table.h"
 #include "experiment/experiment.h"
@@ -273,7 +273,7 @@ static nt_status fail_unknown(const char *name) {
     nt__text message = {0};
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) nt__words_add(&names, commands[i].name);
     nt__text_add(&message, "there is no command '%s'", name);
-    nt__add_closest(&message, name, &names, "");
+    nt__add_closest(&message, name, names.items, names.count, "");
     nt_status status =
         message.failed ? NT_OUT_OF_MEMORY : nt__fail(NT_INVALID, "%s; help lists the commands", message.data);
     nt__text_free(&message);

@@ -3,6 +3,7 @@
  */
 #include <string.h>
 
+#include "base/closest.h"
 #include "run/records.h"
 #include "run/weights.h"
 
@@ -75,6 +76,47 @@ static nt_status check_file(const nt_run *run, const char *path, const nt__weigh
     nt__text_free(&differences);
     return status;
 }
+
+/* ---- maps that fit nothing in the model ------------------------------------------------------------------------- */
+
+/* Whether some array of the model is one that "=TO" lets keep what it has. */
+static bool keeps_any(const nt_run *run, const char *pattern) {
+    const char *path;
+    nt__type type;
+    for (size_t i = 0; array_at(run, i, &path, &type); i++)
+        if (nt__weights_fits(pattern, path)) return true;
+    return false;
+}
+
+static nt_status fail_keeps_none(const nt_run *run, const nt__weights *weights) {
+    nt__text text = {0};
+    size_t count = run->layout.row_count + nt__layer_state_count(run);
+    const char **paths = nt__alloc(count + 1, sizeof *paths);
+    nt__type type;
+    if (!paths) return NT_OUT_OF_MEMORY;
+    for (size_t i = 0; i < count && array_at(run, i, &paths[i], &type); i++) continue;
+    nt__text_add(&text, "no map fits experiment '%s', so nothing would keep what it has:", run->experiment->name);
+    for (size_t i = 0; i < weights->kept_count; i++) {
+        nt__text_add(&text, "\n  =%s", weights->kept[i]);
+        nt__add_closest(&text, weights->kept[i], paths, count, "");
+    }
+    nt__text_say(&text, "\nCorrect the part behind the '=', or leave the maps out. The model has: ");
+    for (size_t i = 0; i < count && i <= MOST_DIFFERENCES; i++)
+        nt__text_add(&text, "%s%s", i ? ", " : "", i < MOST_DIFFERENCES ? paths[i] : "...");
+    nt_status status = text.failed ? NT_OUT_OF_MEMORY : nt__fail(NT_INVALID, "%s", text.data);
+    nt__text_free(&text);
+    nt__free(paths);
+    return status;
+}
+
+/* Where there are maps of other kinds, some of them fit the file. */
+static nt_status check_kept(const nt_run *run, const nt__weights *weights) {
+    for (size_t i = 0; i < weights->kept_count; i++)
+        if (keeps_any(run, weights->kept[i])) return NT_OK;
+    return weights->kept_count && !weights->has_renames ? fail_keeps_none(run, weights) : NT_OK;
+}
+
+/* ---- buffers ---------------------------------------------------------------------------------------------------- */
 
 /* A buffer of the run with what is to take its place. */
 typedef struct replaced {
@@ -180,16 +222,31 @@ static size_t list_unused(const nt_run *run, const nt__weights *weights, nt__tex
     return found;
 }
 
+/* "; these maps fit nothing: 'head.*=', '=logit.*'" */
+static void add_unfit(const nt_run *run, const nt__weights *weights, nt__text *out) {
+    const char *between = "; these maps fit nothing: ";
+    for (size_t i = 0; i < weights->unfit_count; i++, between = ", ")
+        nt__text_add(out, "%s'%s'", between, weights->unfit[i]);
+    for (size_t i = 0; i < weights->kept_count; i++) {
+        if (keeps_any(run, weights->kept[i])) continue;
+        nt__text_add(out, "%s'=%s'", between, weights->kept[i]);
+        between = ", ";
+    }
+}
+
 /* What matched, where names were changed: a rule that fits nothing would else go unseen. */
 static nt_status report(const nt_run *run, const char *source, const nt__weights *weights) {
-    nt__text kept = {0}, unused = {0};
+    nt__text kept = {0}, unused = {0}, unfit = {0};
     size_t kept_count = list_kept(run, weights, &kept), unused_count = list_unused(run, weights, &unused);
-    bool failed = kept.failed || unused.failed;
+    add_unfit(run, weights, &unfit);
+    bool failed = kept.failed || unused.failed || unfit.failed;
     if (!failed && !run->settings.quiet)
         nt__notice("%s: %zu arrays of %s are taken (%zu renamed, %zu transposed); %zu of the model keep what they "
-                   "have%s; %zu of the file are not used%s",
+                   "have%s; %zu of the file are not used%s%s",
                    run->experiment->name, weights->count - unused_count, source, weights->renamed, weights->transposed,
-                   kept_count, kept.data ? kept.data : "", unused_count, unused.data ? unused.data : "");
+                   kept_count, kept.data ? kept.data : "", unused_count, unused.data ? unused.data : "",
+                   unfit.data ? unfit.data : "");
+    nt__text_free(&unfit);
     nt__text_free(&kept);
     nt__text_free(&unused);
     return failed ? NT_OUT_OF_MEMORY : NT_OK;
@@ -199,7 +256,8 @@ static nt_status report(const nt_run *run, const char *source, const nt__weights
 
 /* All or nothing: half of a file would be a model that nobody trained. `source` is for messages. */
 static nt_status take(nt_run *run, const char *source, const nt__weights *weights) {
-    nt_status status = check_file(run, source, weights);
+    nt_status status = check_kept(run, weights);
+    if (status == NT_OK) status = check_file(run, source, weights);
     if (status != NT_OK) return status;
     size_t arrays = run->layout.group_count + nt__layer_state_count(run), count = arrays + run->state_count;
     replaced *all = nt__alloc(count, sizeof *all);

@@ -15,9 +15,11 @@ typedef struct nt__weights {
     size_t count;
 
     /* Of a file whose names were changed: it need not fit in all. */
-    bool is_mapped;
-    const char **kept; /* patterns of paths that keep what they have */
+    bool is_mapped, has_renames; /* has_renames: some map is not a "=TO" */
+    const char **kept;           /* patterns of paths that keep what they have */
     size_t kept_count, renamed, transposed;
+    const char **unfit; /* maps that fit no array of the file, though others do */
+    size_t unfit_count;
     nt_array **made; /* what was transposed */
     size_t made_count;
     nt__arena arena;
@@ -30,9 +32,12 @@ const nt__named_array *nt__weights_find(const nt__weights *weights, const char *
 void nt__weights_free(nt__weights *weights);
 
 /* weights_map.c */
-/* "FROM=TO[:transpose | :AXES]"; see nt_run_load_mapped. The error names the rule. */
+/* "FROM=TO[:transpose | :AXES]"; see nt_run_load_mapped. The error names the rule, or, where none fits an array of the
+ * file, all of them with the names that are close. */
 nt_status nt__weights_map(nt__weights *weights, const char *const *maps, size_t count);
 /* Whether a path is one that keeps what it has. */
 bool nt__weights_keeps(const nt__weights *weights, const char *path);
+/* Whether a path is that of a pattern with one '*' at most. */
+bool nt__weights_fits(const char *pattern, const char *path);
 
 #endif

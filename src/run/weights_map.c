@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/closest.h"
 #include "run/weights.h"
 
 /* A rule, "FROM=TO:AXES", cut up. */
@@ -96,11 +97,15 @@ static const char *rename_to(nt__arena *arena, const char *to, const char *star,
     return nt__arena_sprintf(arena, "%.*s%.*s%s", (int)(at - to), to, (int)length, star, at + 1);
 }
 
-bool nt__weights_keeps(const nt__weights *weights, const char *path) {
+bool nt__weights_fits(const char *pattern, const char *path) {
     const char *star;
     size_t length;
+    return match(pattern, path, &star, &length);
+}
+
+bool nt__weights_keeps(const nt__weights *weights, const char *path) {
     for (size_t i = 0; i < weights->kept_count; i++)
-        if (match(weights->kept[i], path, &star, &length)) return true;
+        if (nt__weights_fits(weights->kept[i], path)) return true;
     return false;
 }
 
@@ -148,6 +153,46 @@ static nt_status transpose(nt__weights *weights, const rule *r, nt__named_array 
     array->data = turned->data;
     weights->transposed++;
     return NT_OK;
+}
+
+/* ---- rules that fit nothing ------------------------------------------------------------------------------------- */
+
+enum { MOST_NAMES = 6 };
+
+/* Each rule with the names of arrays that are close to it, then some of all names. */
+static nt_status fail_unfit(const nt__weights *weights, const rule *rules, size_t count, const char **names) {
+    nt__text text = {0};
+    nt__text_say(&text, "no map fits an array of the file of weights, so none would be renamed or left out:");
+    for (size_t i = 0; i < count; i++) {
+        if (rules[i].keeps) continue;
+        nt__text_add(&text, "\n  %s", rules[i].text);
+        nt__add_closest(&text, rules[i].from, names, weights->count, "");
+    }
+    nt__text_say(&text, "\nCorrect the part before the '=', or leave the maps out. The file has: ");
+    for (size_t i = 0; i < weights->count && i <= MOST_NAMES; i++)
+        nt__text_add(&text, "%s%s", i ? ", " : "", i < MOST_NAMES ? names[i] : "...");
+    nt_status status = text.failed ? NT_OUT_OF_MEMORY : nt__fail(NT_INVALID, "%s", text.data);
+    nt__text_free(&text);
+    return status;
+}
+
+static bool fits_some(const rule *r, const char **names, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        if (nt__weights_fits(r->from, names[i])) return true;
+    return false;
+}
+
+/* A name that was written wrongly would else go unseen: the arrays of a file may fit the model without any map. */
+static nt_status check_fit(nt__weights *weights, const rule *rules, size_t count) {
+    const char **names = nt__arena_alloc(&weights->arena, weights->count + 1, sizeof *names);
+    weights->unfit = nt__arena_alloc(&weights->arena, count, sizeof *weights->unfit);
+    if (!names || !weights->unfit) return NT_OUT_OF_MEMORY;
+    for (size_t i = 0; i < weights->count; i++) names[i] = weights->arrays[i].name;
+    for (size_t i = 0; i < count; i++)
+        if (!rules[i].keeps && !fits_some(&rules[i], names, weights->count))
+            weights->unfit[weights->unfit_count++] = rules[i].text;
+    bool none_fits = weights->unfit_count && weights->unfit_count == count - weights->kept_count;
+    return none_fits ? fail_unfit(weights, rules, count, names) : NT_OK;
 }
 
 /* ---- all of them ------------------------------------------------------------------------------------------------ */
@@ -202,5 +247,7 @@ nt_status nt__weights_map(nt__weights *weights, const char *const *maps, size_t 
         if (status == NT_OK && rules[i].keeps) weights->kept[weights->kept_count++] = rules[i].to;
     }
     weights->is_mapped = true;
+    weights->has_renames = weights->kept_count < count;
+    if (status == NT_OK) status = check_fit(weights, rules, count);
     return status == NT_OK ? apply_all(weights, rules, count) : status;
 }

@@ -1,4 +1,4 @@
-/* src/base: messages, notices, memory and its injected failures, arenas, text, hashes, files. */
+/* src/base: messages, notices, memory and its injected failures, arenas, text, close names, hashes, files. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "base/base.h"
+#include "base/closest.h"
 #include "scratch.h"
 
 #include <errno.h>
@@ -449,6 +450,42 @@ static void text_grows_at_its_edge(void **state) {
     }
 }
 
+/* ---- close names ------------------------------------------------------------------------------------------------ */
+
+static void closest(const char *name, const char *expected) {
+    static const char *const known[] = {"hidden", "hidden-units", "max-epochs", "max-steps", "seed", "a.fc.weight"};
+    nt__text out = {0};
+    nt__text_add(&out, "x");
+    nt__add_closest(&out, name, known, sizeof known / sizeof *known, "--");
+    assert_string_equal(out.data + 1, expected);
+    nt__text_free(&out);
+}
+
+static void close_names_are_found(void **state) {
+    (void)state;
+    closest("hiden", " (did you mean --hidden?)");
+    closest("hdiden", " (did you mean --hidden?)");
+    closest("hiddenx", " (did you mean --hidden?)");
+    closest("sede", " (did you mean --seed?)");
+    closest("max-eposh", " (did you mean --max-epochs?)");
+    closest("max", " (did you mean --max-epochs or --max-steps?)");
+    closest("hidden-un", " (did you mean --hidden-units?)");
+    closest("learning-rate", "");
+    closest("x", "");
+    closest("", "");
+    closest("a-name-that-is-longer-than-any-flag-could-be-and-has-more-than-64-letters", "");
+}
+
+/* A star stands for any letters, also for none, at no price. */
+static void close_patterns_are_found(void **state) {
+    (void)state;
+    closest("*.fc.weigth", " (did you mean --a.fc.weight?)");
+    closest("a.fc*.weight", " (did you mean --a.fc.weight?)");
+    closest("a.*", " (did you mean --a.fc.weight?)");
+    closest("max-*s", " (did you mean --max-epochs or --max-steps?)");
+    closest("b.*.bias", "");
+}
+
 /* ---- hashes ----------------------------------------------------------------------------------------------------- */
 
 static void hashes_are_xxh3_of_128_bits(void **state) {
@@ -842,6 +879,8 @@ int main(void) {
         cmocka_unit_test(copies_and_formatted_text),
         cmocka_unit_test(utf8_is_told_from_other_bytes),
         cmocka_unit_test(what_cannot_be_shown_becomes_a_question_mark),
+        cmocka_unit_test(close_names_are_found),
+        cmocka_unit_test(close_patterns_are_found),
         cmocka_unit_test(hashes_are_xxh3_of_128_bits),
         cmocka_unit_test(hashes_agree_with_the_streamed_form),
         cmocka_unit_test(integers_are_decimal),

@@ -1,4 +1,4 @@
-/* The small parts of the command: words, dependency lists, close names, tables. */
+/* The small parts of the command: words, dependency lists, tables. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "../base/scratch.h"
-#include "cli/closest.h"
 #include "cli/objects.h"
 #include "cli/table.h"
 
@@ -120,35 +119,6 @@ static void a_file_without_a_target_is_refused(void **state) {
     assert_int_equal(nt__dependencies_read(&arena, scratch("absent"), &files), NT_NOT_FOUND);
 }
 
-/* ---- close names ------------------------------------------------------------------------------------------------ */
-
-static void closest(const char *name, const char *expected) {
-    static const char *const known[] = {"hidden", "hidden-units", "max-epochs", "max-steps", "seed"};
-    nt__words candidates = {0};
-    nt__text out = {0};
-    for (size_t i = 0; i < sizeof known / sizeof *known; i++) nt__words_add(&candidates, known[i]);
-    nt__text_add(&out, "x");
-    nt__add_closest(&out, name, &candidates, "--");
-    assert_string_equal(out.data + 1, expected);
-    nt__text_free(&out);
-    nt__words_free(&candidates);
-}
-
-static void close_names_are_found(void **state) {
-    (void)state;
-    closest("hiden", " (did you mean --hidden?)");
-    closest("hdiden", " (did you mean --hidden?)");
-    closest("hiddenx", " (did you mean --hidden?)");
-    closest("sede", " (did you mean --seed?)");
-    closest("max-eposh", " (did you mean --max-epochs?)");
-    closest("max", " (did you mean --max-epochs or --max-steps?)");
-    closest("hidden-un", " (did you mean --hidden-units?)");
-    closest("learning-rate", "");
-    closest("x", "");
-    closest("", "");
-    closest("a-name-that-is-longer-than-any-flag-could-be-and-has-more-than-64-letters", "");
-}
-
 /* ---- tables ----------------------------------------------------------------------------------------------------- */
 
 static void tables_are_aligned(void **state) {
@@ -181,13 +151,9 @@ static void a_table_without_memory_says_so(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(text_is_split_as_by_a_shell),
-        cmocka_unit_test(an_open_quote_is_refused),
-        cmocka_unit_test(words_remember_refused_memory),
-        cmocka_unit_test(dependency_lists_are_read),
-        cmocka_unit_test(a_file_without_a_target_is_refused),
-        cmocka_unit_test(close_names_are_found),
-        cmocka_unit_test(tables_are_aligned),
+        cmocka_unit_test(text_is_split_as_by_a_shell),        cmocka_unit_test(an_open_quote_is_refused),
+        cmocka_unit_test(words_remember_refused_memory),      cmocka_unit_test(dependency_lists_are_read),
+        cmocka_unit_test(a_file_without_a_target_is_refused), cmocka_unit_test(tables_are_aligned),
         cmocka_unit_test(a_table_without_memory_says_so),
     };
     return cmocka_run_group_tests_name("words", tests, scratch_make, scratch_remove);

@@ -300,6 +300,37 @@ static void bad_maps_say_what_is_wrong(void **state) {
     nt_run_free(run);
 }
 
+/* A name that was written wrongly: with the ones that are close, also where the file fits the model without a map. */
+static void maps_that_fit_nothing_are_refused(void **state) {
+    (void)state;
+    course c = make_course();
+    nt_run *run;
+    const char *foreign = scratch("foreign.safetensors"), *own = scratch("own.safetensors");
+    const char *const wrong[] = {"model.*.fc.weigth=*.weight", "modle.bn.bias=norm.shift", "=logits.*"};
+    const char *const kept[] = {"=logit.*"};
+    const char *const one_wrong[] = {"hidden.*=hidden.*", "heads.*=", "=logit.*"};
+    write_foreign(foreign);
+    assert_ok(start(&c, (nt_run_options){.no_log = true, .quiet = true}, &run));
+    assert_ok(nt_run_save(run, own));
+    assert_fails(nt_run_load_mapped(run, foreign, wrong, 3), NT_INVALID,
+                 "no map fits an array of the file of weights, so none would be renamed or left out:\n"
+                 "  model.*.fc.weigth=*.weight (did you mean model.hidden.fc.weight?)\n"
+                 "  modle.bn.bias=norm.shift (did you mean model.bn.bias?)\n"
+                 "Correct the part before the '=', or leave the maps out. The file has: model.hidden.fc.weight, ");
+    assert_fails(nt_run_load_mapped(run, own, wrong, 1), NT_INVALID, "no map fits an array of the file");
+    assert_fails(nt_run_load_mapped(run, own, kept, 1), NT_INVALID,
+                 "no map fits experiment 'Course', so nothing would keep what it has:\n"
+                 "  =logit.* (did you mean logits.weight or logits.bias?)\n"
+                 "Correct the part behind the '=', or leave the maps out. The model has: hidden.weight, ");
+    nt_run_free(run);
+    nt_set_notice(keep_notice, NULL);
+    nt_run_options options = {.no_log = true, .weights = own, .weight_maps = one_wrong, .weight_map_count = 3};
+    assert_ok(start(&c, options, &run));
+    assert_told("0 of the file are not used; these maps fit nothing: 'heads.*=', '=logit.*'\n");
+    nt_run_free(run);
+    nt_set_notice(NULL, NULL);
+}
+
 static int end(void **state) {
     nt_set_notice(NULL, NULL);
     nt__text_free(&notices);
@@ -317,6 +348,7 @@ int main(void) {
         cmocka_unit_test(without_a_score_it_ends_with_the_last),
         cmocka_unit_test(weights_of_others_come_under_other_names),
         cmocka_unit_test(bad_maps_say_what_is_wrong),
+        cmocka_unit_test(maps_that_fit_nothing_are_refused),
     };
     return cmocka_run_group_tests(tests, course_make, end);
 }
