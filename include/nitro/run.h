@@ -80,7 +80,9 @@ typedef struct nt_run_options {
     nt_maybe_double checkpoint_every_minutes; /* also when so many have passed since the newest: 0, no */
     nt_maybe_int checkpoint_keep;             /* how many of the best by checkpoint_metric are kept: 3 */
     /* A value of the validation: "val_loss". Where a hook reports metrics there is no val_loss, and records are not
-     * ranked until one of its values is named here: only the newest is kept, and there is no best. */
+     * ranked until one of its values is named here: only the newest is kept, and there is no best, which a notice says
+     * behind the first epoch. A name that no validation can have is refused when the run is made; with the host hook
+     * metrics, of which nobody knows that before, behind the first validation. */
     const char *checkpoint_metric;
     const char *checkpoint_mode; /* which of two is better: "min" or "max". Not given, by the metric's name: "max" for
                                     accuracy, auc, f1 and the like, not for a loss or error, else "min" */

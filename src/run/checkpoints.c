@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/closest.h"
 #include "run/folder.h"
 #include "run/records.h"
 
@@ -33,6 +34,100 @@ nt_status nt__recording_check(const nt_run *run) {
         run->experiment->name);
 }
 
+/* ---- what they are ranked by ------------------------------------------------------------------------------------ */
+
+/* A validation without the metric that nobody asked for by name is no reason to end a run, but where only the best
+ * are kept. */
+static bool needs_metric(const nt_run *run) {
+    return run->settings.from.checkpoint_metric != NT__FROM_DEFAULT || !run->settings.checkpoint_keep_latest;
+}
+
+static bool is_among(const char *name, const char *const *names, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(names[i], name) == 0) return true;
+    return false;
+}
+
+/* What the traced metrics of all programs are called, each once: there is a program for each number of real rows. */
+static nt_status list_names(const nt_run *run, const char ***out, size_t *count) {
+    size_t most = 0;
+    for (size_t i = 0; i < run->programs.metrics_count; i++) most += run->programs.metrics[i].metrics.count;
+    const char **names = nt__alloc(most + 1, sizeof *names);
+    if (!names) return NT_OUT_OF_MEMORY;
+    *count = 0;
+    for (size_t i = 0; i < run->programs.metrics_count; i++) {
+        const nt__traced_metrics *metrics = &run->programs.metrics[i].metrics;
+        for (size_t k = 0; k < metrics->count; k++)
+            if (!is_among(metrics->items[k].name, names, *count)) names[(*count)++] = metrics->items[k].name;
+    }
+    *out = names;
+    return NT_OK;
+}
+
+static nt_status fail_no_metric(const nt_run *run, const char *const *names, size_t count) {
+    const char *metric = run->settings.checkpoint_metric;
+    nt__text text = {0};
+    nt__text_add(&text,
+                 "checkpoints are ranked by '%s' (checkpoint_metric), which no validation of experiment '%s' "
+                 "reports",
+                 metric, run->experiment->name);
+    nt__add_closest(&text, metric, names, count, "");
+    nt__text_say(&text, count ? "; it reports: "
+                              : ": it reports nothing. Add a hook for metrics, or leave "
+                                "checkpoint_metric out");
+    for (size_t i = 0; i < count; i++) nt__text_add(&text, "%s%s", i ? ", " : "", names[i]);
+    if (count) nt__text_say(&text, ". Rank them by one of these");
+    nt_status status = text.failed ? NT_OUT_OF_MEMORY : nt__fail(NT_INVALID, "%s", text.data);
+    nt__text_free(&text);
+    return status;
+}
+
+/* NULL: what the metric can be is known. */
+static const char *why_unknown(const nt_run *run) {
+    if (!nt__data_split_find(run->data, "val"))
+        return "there is no split 'val', so no checkpoint is ranked and there is no best";
+    if (run->experiment->hooks.metrics)
+        return "what the metrics hook reports is known from the first validation on, which has to have it";
+    return NULL;
+}
+
+nt_status nt__recording_check_metric(const nt_run *run) {
+    const char **names, *unknown = why_unknown(run);
+    size_t count;
+    if (!run->train || !nt__records(run) || !needs_metric(run)) return NT_OK;
+    if (unknown) {
+        if (!run->settings.quiet)
+            nt__notice("%s: checkpoints are to be ranked by '%s' (checkpoint_metric); %s", run->experiment->name,
+                       run->settings.checkpoint_metric, unknown);
+        return NT_OK;
+    }
+    nt_status status = list_names(run, &names, &count);
+    if (status != NT_OK) return status;
+    if (!is_among(run->settings.checkpoint_metric, names, count)) status = fail_no_metric(run, names, count);
+    nt__free(names);
+    return status;
+}
+
+/* A hook for metrics takes the place of val_loss, so that there is nothing to rank by until a name is given. */
+static nt_status tell_unranked(nt_run *run, const nt_value *values, size_t count) {
+    nt__text names = {0};
+    const char *metric = run->settings.checkpoint_metric;
+    if (count == 0 || run->recording.told_unranked || needs_metric(run) || run->settings.quiet) return NT_OK;
+    bool is_there = false;
+    for (size_t i = 0; i < count; i++) {
+        is_there |= strcmp(values[i].name, metric) == 0;
+        nt__text_add(&names, "%s%s", i ? ", " : "", values[i].name);
+    }
+    if (!is_there && !names.failed)
+        nt__notice("%s: the validation reports no '%s', so only the newest checkpoint is kept and there is no best; "
+                   "checkpoint_metric can name one of: %s",
+                   run->experiment->name, metric, names.data);
+    run->recording.told_unranked = true;
+    bool failed = names.failed;
+    nt__text_free(&names);
+    return failed ? NT_OUT_OF_MEMORY : NT_OK;
+}
+
 nt_status nt__recording_begin(nt_run *run) {
     nt__recording *recording = &run->recording;
     recording->written = nt__seconds();
@@ -53,14 +148,12 @@ bool nt__record_is_due(const nt_run *run) {
     return by_steps || (s->checkpoint_every_minutes > 0 && minutes >= s->checkpoint_every_minutes);
 }
 
-/* A validation without the metric that nobody asked for by name is no reason to end a run, but where only the best
- * are kept; nor is a score that is not finite where losses may be that. */
+/* A score that is not finite is no reason to end a run where losses may be that. */
 static bool can_be_ranked(const nt_run *run, const json_t *values) {
     const nt__settings *s = &run->settings;
     double score;
-    bool is_asked = s->from.checkpoint_metric != NT__FROM_DEFAULT || !s->checkpoint_keep_latest;
     const json_t *value = json_object_get(values, s->checkpoint_metric);
-    if (!value) return is_asked || json_object_size(values) == 0;
+    if (!value) return needs_metric(run) || json_object_size(values) == 0;
     return s->check_divergence || (nt__record_number_of(value, &score) && isfinite(score));
 }
 
@@ -152,8 +245,9 @@ nt_status nt__record_state(nt_run *run, const nt__position *at, const char *reas
     nt__recording *recording = &run->recording;
     nt__record record = {0};
     const double *score = at->is_open ? NULL : score_in(run, values, count);
-    if (!recording->writer || can_be_spared(run, at, reason, values, count)) return NT_OK;
-    nt_status status = tell_earlier(run, nt__record_writer_ready(recording->writer));
+    nt_status status = recording->writer && !at->is_open ? tell_unranked(run, values, count) : NT_OK;
+    if (status != NT_OK || !recording->writer || can_be_spared(run, at, reason, values, count)) return status;
+    status = tell_earlier(run, nt__record_writer_ready(recording->writer));
     if (status == NT_OK) status = nt__snapshot_take(run, at, reason, values, count, &record);
     if (status == NT_OK) status = rank(run, &record);
     if (status == NT_OK) status = nt__transfers_tell(run, "a checkpoint");

@@ -218,9 +218,10 @@ typedef struct nt__recording {
     double spent;        /* seconds of training before that call of which the log says nothing */
     double *scores;      /* the best of the records that this training wrote, the best first, at most checkpoint_keep */
     size_t score_count, score_capacity;
-    nt__record record; /* to go on from, until the run is set up; of no facts: none */
-    char *source;      /* path of that; NULL: the run began anew */
-    char *restored;    /* the best record, with whose parameters training ended; NULL: they are its last ones */
+    bool told_unranked; /* that there is no best: said once */
+    nt__record record;  /* to go on from, until the run is set up; of no facts: none */
+    char *source;       /* path of that; NULL: the run began anew */
+    char *restored;     /* the best record, with whose parameters training ended; NULL: they are its last ones */
 } nt__recording;
 
 /* ---- what a handle holds ---------------------------------------------------------------------------------------- */
@@ -533,6 +534,8 @@ nt_status nt__origin_log(nt_run *run);
 nt_status nt__recording_begin(nt_run *run);
 /* C27: without keep_latest only the best are kept, which takes a validation. */
 nt_status nt__recording_check(const nt_run *run);
+/* Once all is traced: refuses a metric that no validation can have; where only a validation can tell, says so. */
+nt_status nt__recording_check_metric(const nt_run *run);
 /* Whether one is to be written here, between two steps of an epoch. */
 bool nt__record_is_due(const nt_run *run);
 /* Writes one, unless the newest is of the same place. `reason`: why training ends here, NULL while it goes on. */

@@ -303,11 +303,103 @@ static void a_failing_host_hook(void **state) {
     }
 }
 
+/* ---- what checkpoints are ranked by (C14) ----------------------------------------------------------------------- */
+
+static nt__text notices;
+
+static void keep_notice(const char *text, void *context) {
+    (void)context;
+    nt__text_add(&notices, "%s\n", text);
+}
+
+/* Sets up a run that writes checkpoints; trains it where `out` is NULL. */
+static nt_status rank_by(const char *metric, variant hooks, int val_rows, nt_run **out) {
+    static nt_experiment toy; /* a run needs it until it is freed */
+    toy = toy_with(hooks);
+    nt_run_options options = {.run_dir = scratch("ranked"), .checkpoint_metric = metric};
+    options.max_epochs = (nt_maybe_int){true, 2};
+    Toy e = Toy_defaults();
+    e.val_rows = val_rows;
+    nt_run *run;
+    nt__text_free(&notices);
+    nt_set_notice(keep_notice, NULL);
+    nt_status status = nt_run_new(&toy, &e, &options, &run);
+    if (status == NT_OK && !out) status = nt_train(run);
+    nt_set_notice(NULL, NULL);
+    if (out) *out = run;
+    if (!out) nt_run_free(run);
+    return status;
+}
+
+static int count_told(const char *part) {
+    int count = 0;
+    for (const char *at = notices.data; at && (at = strstr(at, part)); at++) count++;
+    return count;
+}
+
+static void a_metric_that_cannot_be_is_refused_at_once(void **state) {
+    (void)state;
+    nt_run *run;
+    const variant device = {.device_metrics = on_device}, none = {0};
+    assert_fails(
+        rank_by("acuracy", device, 40, &run), NT_INVALID,
+        "checkpoints are ranked by 'acuracy' (checkpoint_metric), which no validation of experiment 'Toy' "
+        "reports (did you mean accuracy?); it reports: accuracy, last, first, rows. Rank them by one of these");
+    assert_null(run);
+    assert_fails(rank_by("accuracy", none, 40, &run), NT_INVALID, "it reports: val_loss. Rank them by one of these");
+    assert_ok(rank_by("accuracy", device, 40, &run));
+    nt_run_free(run);
+    assert_ok(rank_by("val_loss", none, 40, &run));
+    assert_int_equal(count_told("checkpoint"), 0);
+    nt_run_free(run);
+}
+
+static void a_metric_that_cannot_be_known_is_told_of(void **state) {
+    (void)state;
+    nt_run *run;
+    assert_ok(rank_by("accuracy", (variant){.keep_metrics = true}, 40, &run));
+    assert_int_equal(count_told("Toy: checkpoints are to be ranked by 'accuracy' (checkpoint_metric); what the metrics "
+                                "hook reports is known from the first validation on"),
+                     1);
+    nt_run_free(run);
+    assert_ok(rank_by("val_loss", (variant){0}, 0, &run));
+    assert_int_equal(count_told("there is no split 'val', so no checkpoint is ranked and there is no best"), 1);
+    nt_run_free(run);
+    assert_fails(rank_by("acuracy", (variant){.keep_metrics = true}, 40, NULL), NT_INVALID,
+                 "it reports: accuracy, last. Rank them by one of these");
+}
+
+static void that_there_is_no_best_is_told_once(void **state) {
+    (void)state;
+    assert_ok(rank_by(NULL, (variant){.keep_metrics = true}, 40, NULL));
+    assert_int_equal(count_told("the validation reports no 'val_loss', so only the newest checkpoint is kept and there "
+                                "is no best; checkpoint_metric can name one of: accuracy, last\n"),
+                     1);
+    assert_ok(rank_by(NULL, (variant){.device_metrics = on_device}, 40, NULL));
+    assert_int_equal(count_told("checkpoint_metric can name one of: accuracy, last, first, rows\n"), 1);
+    assert_ok(rank_by("accuracy", (variant){.device_metrics = on_device}, 40, NULL));
+    assert_ok(rank_by(NULL, (variant){0}, 40, NULL));
+    assert_ok(rank_by(NULL, (variant){.keep_metrics = true}, 0, NULL));
+    assert_int_equal(count_told("there is no best"), 0);
+}
+
+static int end(void **state) {
+    nt__text_free(&notices);
+    scratch_remove(state);
+    return shut_down(state);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(device_and_host_agree),   cmocka_unit_test(what_a_metric_moves),
-        cmocka_unit_test(train_metrics_of_a_step), cmocka_unit_test(the_log_has_them),
-        cmocka_unit_test(what_is_refused),         cmocka_unit_test(a_failing_host_hook),
+        cmocka_unit_test(device_and_host_agree),
+        cmocka_unit_test(what_a_metric_moves),
+        cmocka_unit_test(train_metrics_of_a_step),
+        cmocka_unit_test(the_log_has_them),
+        cmocka_unit_test(what_is_refused),
+        cmocka_unit_test(a_failing_host_hook),
+        cmocka_unit_test(a_metric_that_cannot_be_is_refused_at_once),
+        cmocka_unit_test(a_metric_that_cannot_be_known_is_told_of),
+        cmocka_unit_test(that_there_is_no_best_is_told_once),
     };
-    return cmocka_run_group_tests(tests, NULL, shut_down);
+    return cmocka_run_group_tests(tests, scratch_make, end);
 }
