@@ -20,7 +20,8 @@ typedef struct nt_log_value {
 /* One line of a run. By type:
  *   "params"     fields and settings, once, first
  *   "environment" experiment, started (UTC), nitro, compiler, plugin, plugin_api, platform, platform_version, host, and
- *                what was given of compile_options and of XLA_FLAGS and the like
+ *                what was given of compile_options and of XLA_FLAGS and the like; one for each start of a run that was
+ *                resumed, then with seconds_before: of training up to there
  *   "source"     path and text of a source file of the experiment, or path and left_out: why there is no text
  *   "other"      a text, as values "key" and "value": the report of what bound where, and texts of the user's
  *   "metrics"    of context "train" (each step: loss, train metrics), "validate" (each epoch: validation metrics),

@@ -23,7 +23,7 @@ static void add_json(nt__table *table, const json_t *value) {
 }
 
 static bool is_compared(const char *name) {
-    return strcmp(name, "type") != 0 && strcmp(name, "started") != 0;
+    return strcmp(name, "type") != 0 && strcmp(name, "started") != 0 && strcmp(name, "seconds_before") != 0;
 }
 
 static void add_difference(nt__table *table, const char *name, const json_t *a, const json_t *b) {

@@ -7,7 +7,7 @@
 
 #include "cli/table.h"
 
-enum { COLUMNS = 7, CELL = 96 };
+enum { COLUMNS = 8, CELL = 96 };
 
 /* "3/10": of so many that were asked for. */
 static const char *epoch_text(const nt__history *history, char out[CELL]) {
@@ -36,15 +36,17 @@ static nt_status best_text(const nt__history *history, const nt__command_options
 
 static nt_status add_run(nt__table *table, const char *folder, const nt__command_options *options) {
     nt__history history;
-    char epoch[CELL], best[CELL], best_epoch[CELL], started[NT__TIME], duration[NT__DURATION];
+    char epoch[CELL], step[CELL], best[CELL], best_epoch[CELL], started[NT__TIME], duration[NT__DURATION];
     nt_status status = nt__history_read(folder, false, &history);
     if (status == NT_OK) status = best_text(&history, options, best, best_epoch);
     if (status == NT_OK) {
         const char *state = nt__history_state(&history);
+        snprintf(step, sizeof step, "%lld", (long long)nt__history_steps(&history));
         const char *const cells[COLUMNS] = {
             folder,
             state,
             epoch_text(&history, epoch),
+            step,
             best,
             best_epoch,
             nt__duration_text(nt__history_seconds(&history, state, time(NULL)), duration),
@@ -56,7 +58,7 @@ static nt_status add_run(nt__table *table, const char *folder, const nt__command
 }
 
 static nt_status list(const char *folder, const nt__run_folders *runs, const nt__command_options *options) {
-    static const char *const header[COLUMNS] = {"run", "state", "epoch", "best", "in epoch", "time", "started"};
+    static const char *const header[COLUMNS] = {"run", "state", "epoch", "step", "best", "in epoch", "time", "started"};
     nt__table table = {0};
     nt_status status = NT_OK;
     for (size_t i = 0; i < COLUMNS && runs->count; i++) nt__table_add(&table, header[i]);

@@ -119,6 +119,22 @@ static nt_status take_finish(nt__history *history, const json_t *line) {
     return history->status ? NT_OK : NT_OUT_OF_MEMORY;
 }
 
+/* 0: the text is none. */
+static int64_t seconds_of(const char *text) {
+    struct tm parts = {0};
+    const char *end = text ? strptime(text, "%Y-%m-%dT%H:%M:%SZ", &parts) : NULL;
+    return end && !*end ? (int64_t)timegm(&parts) : 0;
+}
+
+/* A start of the run: there are several where it was resumed, and what ended before each is already counted. */
+static void take_environment(nt__history *history, json_t *line) {
+    int64_t started = seconds_of(json_string_value(json_object_get(line, "started")));
+    if (!history->first_started) history->first_started = started;
+    history->newest_started = started;
+    history->seconds_before = history->seconds + json_number_value(json_object_get(line, "seconds_before"));
+    replace(&history->environment, line);
+}
+
 /* What steps ended with is not asked for, only how far the last one is: it is looked at in the end. */
 static nt_status keep_step(reading *r, const nt__log_line_text *line) {
     r->step.length = 0;
@@ -141,7 +157,7 @@ static nt_status take_object(reading *r, json_t *line) {
     const char *context = json_string_value(json_object_get(line, "context"));
     if (!type) return NT_OK;
     if (strcmp(type, "params") == 0) replace(&history->params, line);
-    if (strcmp(type, "environment") == 0) replace(&history->environment, line);
+    if (strcmp(type, "environment") == 0) take_environment(history, line);
     if (strcmp(type, "source") == 0) return take_source(history, line);
     if (strcmp(type, "finish") == 0) return take_finish(history, line);
     bool is_of_epoch = context && (strcmp(context, "validate") == 0 || strcmp(context, "epoch") == 0);
@@ -217,10 +233,12 @@ const char *nt__history_experiment(const nt__history *history) {
 }
 
 int64_t nt__history_started(const nt__history *history) {
-    const char *text = json_string_value(json_object_get(history->environment, "started"));
-    struct tm parts = {0};
-    const char *end = text ? strptime(text, "%Y-%m-%dT%H:%M:%SZ", &parts) : NULL;
-    return end && !*end ? (int64_t)timegm(&parts) : history->changed;
+    return history->first_started ? history->first_started : history->changed;
+}
+
+int64_t nt__history_steps(const nt__history *history) {
+    int64_t of_rows = history->row_count ? history->rows[history->row_count - 1].step : 0;
+    return history->step > of_rows ? history->step : of_rows;
 }
 
 /* Whoever trains holds the lock from before the first line on. */
@@ -240,5 +258,6 @@ const char *nt__history_state(const nt__history *history) {
 double nt__history_seconds(const nt__history *history, const char *state, int64_t now) {
     if (history->status) return history->seconds;
     int64_t until = strcmp(state, "running") == 0 ? now : history->changed;
-    return fmax((double)(until - nt__history_started(history)), history->seconds);
+    int64_t started = history->newest_started ? history->newest_started : history->changed;
+    return fmax(history->seconds_before + (double)(until - started), history->seconds);
 }

@@ -58,6 +58,9 @@ typedef struct nt__history {
     int64_t step, epoch;          /* of the newest line of metrics */
     const char *status;           /* of the newest line `finish` when nothing follows it; else NULL */
     double seconds;               /* of the trainings that ended */
+    int64_t first_started,
+        newest_started;           /* seconds since 1970: of a run that was resumed, not the same; 0: not known */
+    double seconds_before;        /* of training before the newest start */
     size_t torn;                  /* bytes of a torn last line */
     int64_t odd_lines, first_odd; /* whole lines that are no object: left out */
     int64_t changed;              /* when the file was written last: seconds since 1970 */
@@ -76,13 +79,17 @@ int nt__history_metric(const nt__history *history, const char *name);
 nt_status nt__history_find_metric(const nt__history *history, const char *name, size_t *out);
 /* "experiment" of the environment, else the name of the folder. */
 const char *nt__history_experiment(const nt__history *history);
-/* Seconds since 1970 when the run began; when the log was written last where it does not say. */
+/* Seconds since 1970 when the run began, the first time where it was resumed; when the log was written last where it
+ * does not say. */
 int64_t nt__history_started(const nt__history *history);
 
 /* "completed", "requested", "error": how training ended. Else "running" when somebody holds the folder's lock, "killed"
  * when nobody does. */
 const char *nt__history_state(const nt__history *history);
-/* Seconds of training, up to now when it is running. */
+/* The newest optimizer step that the log has. */
+int64_t nt__history_steps(const nt__history *history);
+/* Seconds of training, up to now when it is running: without what was lost with the steps behind the checkpoint that a
+ * run was resumed from. */
 double nt__history_seconds(const nt__history *history, const char *state, int64_t now);
 
 /* ---- the best epoch (best.c) ------------------------------------------------------------------------------------ */

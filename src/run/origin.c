@@ -107,6 +107,7 @@ static nt_status log_environment(nt_run *run) {
     if (gethostname(host, sizeof host - 1) != 0) host[0] = 0;
     add(&o, "experiment", run->experiment->name);
     add(&o, "started", started);
+    if (run->recording.spent > 0) o.values[o.count++] = (nt_log_value){"seconds_before", NULL, run->recording.spent};
     add(&o, "nitro", NT__VERSION);
     add(&o, "compiler", run->experiment->compiler);
     add(&o, "plugin", file_name(engine->plugin_path));

@@ -230,20 +230,27 @@ static void runs_are_listed_the_newest_first(void **state) {
     set_time("runs/sub/third/metrics.jsonl", started + 30);
     set_time("runs/fourth/metrics.jsonl", started + 40);
     assert_output(nitro("runs"),
-                  "  run             state      epoch  best        in epoch  time        started\n"
-                  "  runs/fourth     killed     0/2                          0.0 s       2026-01-02 03:04:45\n"
-                  "  runs/sub/third  killed     3/5    val_loss 1  3         30.0 s      2026-01-02 03:04:05\n"
-                  "  runs/second     requested  3/5    val_loss 1  3         1 h 06 min  2026-01-02 03:04:05\n"
-                  "  runs/first      completed  3/5    val_loss 1  3         1 min 15 s  2026-01-02 03:04:05\n");
+                  "  run             state      epoch  step  best        in epoch  time        started\n"
+                  "  runs/fourth     killed     0/2    0                           0.0 s       2026-01-02 03:04:45\n"
+                  "  runs/sub/third  killed     3/5    12    val_loss 1  3         30.0 s      2026-01-02 03:04:05\n"
+                  "  runs/second     requested  3/5    12    val_loss 1  3         1 h 06 min  2026-01-02 03:04:05\n"
+                  "  runs/first      completed  3/5    12    val_loss 1  3         1 min 15 s  2026-01-02 03:04:05\n");
     assert_output(nitro("runs", "runs/first", "--metric=accuracy"),
-                  "  run         state      epoch  best           in epoch  time        started\n"
-                  "  runs/first  completed  3/5    accuracy 0.75  2         1 min 15 s  2026-01-02 03:04:05\n");
+                  "  run         state      epoch  step  best           in epoch  time        started\n"
+                  "  runs/first  completed  3/5    12    accuracy 0.75  2         1 min 15 s  2026-01-02 03:04:05\n");
     assert_output(nitro("runs", "runs/first", "--metric=nope"),
-                  "  run         state      epoch  best  in epoch  time        started\n"
-                  "  runs/first  completed  3/5                    1 min 15 s  2026-01-02 03:04:05\n");
+                  "  run         state      epoch  step  best  in epoch  time        started\n"
+                  "  runs/first  completed  3/5    12                    1 min 15 s  2026-01-02 03:04:05\n");
+    put_three("listed/again", "{\"started\":\"2026-01-02T04:04:05Z\",\"seconds_before\":75,\"type\":\"environment\"}\n"
+                              "{\"loss\":1,\"type\":\"metrics\",\"context\":\"train\",\"epoch\":4,\"step\":14}\n");
+    set_time("again/metrics.jsonl", started + 3600 + 30);
+    assert_output(nitro("runs", "again"),
+                  "  run    state   epoch  step  best        in epoch  time        started\n"
+                  "  again  killed  3/5    14    val_loss 1  3         1 min 45 s  2026-01-02 03:04:05\n");
     put_three("listed/odd", "{\"status\":\"completed\",\"seconds\":1e300,\"type\":\"finish\"}\n");
-    assert_output(nitro("runs", "odd"), "  run  state      epoch  best        in epoch  time  started\n"
-                                        "  odd  completed  3/5    val_loss 1  3         ?     2026-01-02 03:04:05\n");
+    assert_output(nitro("runs", "odd"),
+                  "  run  state      epoch  step  best        in epoch  time  started\n"
+                  "  odd  completed  3/5    12    val_loss 1  3         ?     2026-01-02 03:04:05\n");
 }
 
 static void a_run_that_holds_its_folder_is_running(void **state) {
@@ -252,9 +259,9 @@ static void a_run_that_holds_its_folder_is_running(void **state) {
     put_three("running/runs/Net", "");
     int lock;
     assert_int_equal(nt__lock_folder("runs/Net", &lock), NT_OK);
-    assert_has(nitro("runs")->out, "  runs/Net  running  3/5    val_loss 1  3 ");
+    assert_has(nitro("runs")->out, "  runs/Net  running  3/5    12    val_loss 1  3 ");
     nt__unlock_folder(lock);
-    assert_has(nitro("runs")->out, "  runs/Net  killed  3/5    val_loss 1  3 ");
+    assert_has(nitro("runs")->out, "  runs/Net  killed  3/5    12    val_loss 1  3 ");
 }
 
 int main(void) {

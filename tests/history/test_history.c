@@ -179,6 +179,23 @@ static void without_a_finish_the_lock_is_the_state(void **state) {
     nt__history_free(&history);
 }
 
+/* Started at 3:04:05, gone on from a record of 75 seconds of training at 4:04:05, killed a minute behind that. */
+static void a_run_that_was_resumed_is_one_run(void **state) {
+    (void)state;
+    const char *folder = put_forty("resumed", "{\"experiment\":\"Regression\",\"started\":\"2026-01-02T04:04:05Z\","
+                                              "\"seconds_before\":75,\"type\":\"environment\"}\n"
+                                              "{\"loss\":9.5,\"type\":\"metrics\",\"context\":\"train\","
+                                              "\"epoch\":41,\"step\":162}\n");
+    const int64_t first = 1767323045, second = first + 3600;
+    assert_int_equal(utime(scratch("resumed/metrics.jsonl"), &(struct utimbuf){second + 60, second + 60}), 0);
+    nt__history history = read_run(folder);
+    assert_true(nt__history_started(&history) == first);
+    assert_int_equal(nt__history_steps(&history), 162);
+    assert_true(nt__history_seconds(&history, "killed", second + 90) == 75 + 60);
+    assert_true(nt__history_seconds(&history, "running", second + 90) == 75 + 90);
+    nt__history_free(&history);
+}
+
 /* ---- the best --------------------------------------------------------------------------------------------------- */
 
 static void assert_best(const nt__history *history, const char *name, const char *mode, size_t row) {
@@ -383,6 +400,7 @@ int main(void) {
         cmocka_unit_test(a_reader_without_memory_fails_and_leaves_nothing),
         cmocka_unit_test(the_newest_finish_is_the_state),
         cmocka_unit_test(without_a_finish_the_lock_is_the_state),
+        cmocka_unit_test(a_run_that_was_resumed_is_one_run),
         cmocka_unit_test(the_best_is_by_the_metric_and_the_mode),
         cmocka_unit_test(the_metric_of_the_checkpoints_comes_first),
         cmocka_unit_test(names_say_which_way_is_better),

@@ -10,6 +10,7 @@
 
 #include <time.h>
 
+#include "history/history.h"
 #include "nitro/checkpoint.h"
 #include "resume.h"
 
@@ -396,17 +397,28 @@ static double seconds_in_log(void) {
     return seconds;
 }
 
-/* The line of its end has the time of the whole run, whatever was cut off the log. */
+/* Of the newest start; 0 where it says nothing of what was before. */
+static double seconds_before(void) {
+    nt__history history;
+    assert_ok(nt__history_read(course_folder(), false, &history));
+    double seconds = history.seconds_before;
+    nt__history_free(&history);
+    return seconds;
+}
+
+/* The line of its end has the time of the whole run, whatever was cut off the log, and so has that of a new start. */
 static void the_time_of_training_goes_on(void **state) {
     (void)state;
     course c = make_course();
     c.at_step = pause_once;
     train_stretch(&c, (stretch){.stop_at = 5});
     assert_true(seconds_in_log() >= 0.3);
+    assert_true(seconds_before() == 0);
     c.at_step = NULL;
     for (int turn = 0; turn < 2; turn++) { /* the second one goes on with a run that is over */
         train_stretch(&c, (stretch){.resume = true});
         assert_true(seconds_in_log() >= 0.3);
+        assert_true(seconds_before() >= 0.3);
     }
 }
 
