@@ -93,7 +93,7 @@ typedef struct nt_run_options {
                                              those that are not kept are deleted, whosever they are: "run" */
     /* The record that the run goes on from, with its seed: "auto" for the newest of the run that wrote last in run_dir
      * (a notice where there is none, and the run begins anew), the path of one, or "RUN:best", "RUN:latest" where RUN
-     * is "latest" or the id of a run. Refused with the differences where the GraphConst fields, the layout of the
+     * is "latest", the id of a run or the folder of another one. Refused with the differences where the GraphConst fields, the layout of the
      * parameters, a decay anchor or a rule is another than then. max_epochs may be another. NULL: the run begins anew.
      */
     const char *resume;

@@ -59,9 +59,10 @@ static const nt__keyword keywords[] = {
     {FIELD("log", run.log, STRING, "jsonl", "loggers of the run, divided by commas, or none"), .given = NT__NOT_NOTED,
      .group = NT__FLAGS_RUN, .commands = SETS},
     TEXT(compute_dtype, "f32", "what layers compute in, f32, bf16 or f16; parameters and outputs stay f32"),
-    {FIELD(
-         "resume", run.resume, STRING, "none",
-         "go on from the newest checkpoint in run_dir, or --resume=PATH, =RUN:best, =RUN:latest; RUN: latest or an id"),
+    {FIELD("resume", run.resume, STRING, "none",
+           "go on from the newest checkpoint in run_dir, or --resume=PATH, =RUN:best, =RUN:latest; RUN: latest, an id "
+           "or a "
+           "folder"),
      .given = NT__NOT_NOTED, .group = NT__FLAGS_RUN, .commands = NT__TRAIN | NT__SHELL | NT__NEW, .alone = "auto"},
     NUMBER(true, checkpoint, BOOL, "true", "write checkpoints to resume from, one an epoch and one at the end"),
     NUMBER(true, checkpoint_every_steps, INT64, "no", "also one at each multiple of so many steps"),
@@ -78,7 +79,8 @@ static const nt__keyword keywords[] = {
          "the hook"),
     FLAG(RUN, NT__EVALUATE, "split", split, STRING, "test", "the data to evaluate"),
     FLAG(RUN, NT__EVALUATE | NT__PREDICT | NT__TRAIN, "weights", weights, STRING, "those trained; train: none",
-         "the parameters to use or to start with: a file, or RUN:best, RUN:latest of run_dir; RUN: latest or an id"),
+         "the parameters to use or to start with: a file, or RUN:best, RUN:latest; RUN: latest, an id of run_dir or a "
+         "folder"),
     LIST(NT__EVALUATE | NT__PREDICT | NT__TRAIN, "weight_map", maps, "none",
          "FROM=TO[:transpose], once or more: arrays called FROM in the weights are TO; * is any text"),
     FLAG(RUN, NT__TRAIN, "restore_optimizer", run.restore_optimizer, BOOL, "false",

@@ -177,8 +177,9 @@ typedef struct nt__record_source {
     int64_t newest_epoch; /* of that run */
 } nt__record_source;
 /* `text` is PATH, or RUN:CHECKPOINT with RUN latest, all or an id and CHECKPOINT best or latest (C48 to C50), looked up
- * in `folder`. What is not found is NT_NOT_FOUND with a message that lists what there is. A record whose file is gone,
- * cut or changed is refused by nt__record_load. */
+ * in `folder`, or FOLDER:CHECKPOINT: that of the run written last in another folder, as if its path were given. What is
+ * not found is NT_NOT_FOUND with a message that lists what there is. A record whose file is gone, cut or changed is
+ * refused by nt__record_load. */
 nt_status nt__record_source_find(const char *text, const char *folder, const nt__retention *retention,
                                  nt__record_source *out);
 /* The newest record of the run that wrote last. NT_OK with a path of NULL: the folder has none. */

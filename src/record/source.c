@@ -3,6 +3,7 @@
  */
 #include "record/record_internal.h"
 
+#include <dirent.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -255,19 +256,21 @@ static nt_status find_path(const char *path, const char *folder, const nt__manif
     if (!exists(path))
         return nt__fail(NT_NOT_FOUND,
                         "there is no checkpoint '%s': give the path of one, or RUN:best or RUN:latest, "
-                        "where RUN is latest or the id of a run in '%s'",
+                        "where RUN is latest or the id of a run in '%s', or the folder of another run",
                         path, folder);
     if (nt__is_folder(path))
         return nt__fail(NT_INVALID,
-                        "'%s' is a folder: name the file of a checkpoint in it, or resume with that folder as run_dir",
-                        path);
+                        "'%s' is a folder: name the file of a checkpoint in it, write %s:best or %s:latest, or resume "
+                        "with that folder as run_dir",
+                        path, path, path);
     return take_file(path, out);
 }
 
 /* ---- a source that is a pair ------------------------------------------------------------------------------------ */
 
-static const char forms[] = "a source is a path, or RUN:CHECKPOINT with the run latest, all or an id, and the "
-                            "checkpoint best or latest";
+static const char forms[] =
+    "a source is a path, or RUN:CHECKPOINT with the run latest, all, an id or a folder, and the "
+    "checkpoint best or latest";
 
 static bool is_word(const char *text, const char *word) {
     return strcmp(text, word) == 0;
@@ -300,13 +303,72 @@ static nt_status find_pair(const char *word, const char *checkpoint, const char 
     return entry ? take_entry(manifest, folder, entry, out) : fail_no_best(manifest, folder, run, all, retention);
 }
 
+/* ---- a source that is a pair with a folder ---------------------------------------------------------------------- */
+
+/* "digits, words": up to six of the folders in `parent` that have checkpoints. */
+static void add_folders(const char *parent, nt__text *out) {
+    enum { MOST = 6 };
+    int found = 0;
+    const struct dirent *entry;
+    DIR *entries = opendir(parent);
+    while (entries && found < MOST && (entry = readdir(entries))) {
+        char *manifest = nt__sprintf("%s/%s/" NT__MANIFEST_FILE, parent, entry->d_name);
+        out->failed |= !manifest;
+        if (manifest && exists(manifest)) nt__text_add(out, "%s%s", found++ ? ", " : "", entry->d_name);
+        nt__free(manifest);
+    }
+    if (entries) closedir(entries);
+    if (!found) nt__text_say(out, "none");
+}
+
+static nt_status fail_no_folder(const char *name, const char *checkpoint) {
+    nt__text text = {0};
+    char *parent = nt__folder_of(name);
+    nt__text_add(&text,
+                 "'%s:%s' names no checkpoint: there is no folder '%s'; folders with checkpoints in '%s' are: ", name,
+                 checkpoint, name, parent ? parent : "");
+    if (parent) add_folders(parent, &text);
+    text.failed |= !parent;
+    nt__free(parent);
+    return fail_with(&text, NT_NOT_FOUND);
+}
+
+/* That of the run written last in another folder, which is then a path like another. */
+static nt_status find_elsewhere(const char *other, const char *checkpoint, const char *folder,
+                                const nt__retention *retention, const nt__manifest *manifest, nt__record_source *out) {
+    nt__manifest there;
+    nt__record_source found = {0};
+    nt_status status = check_pair(other, checkpoint);
+    if (status == NT_OK && !nt__is_folder(other)) status = fail_no_folder(other, checkpoint);
+    if (status == NT_OK) status = nt__manifest_read(other, &there);
+    if (status != NT_OK) return status;
+    status = find_pair("latest", checkpoint, other, retention, &there, &found);
+    if (status == NT_OK) status = find_path(found.path, folder, manifest, out);
+    nt__record_source_free(&found);
+    nt__manifest_free(&there);
+    return status;
+}
+
+/* A run comes before a folder of that name in the current one. */
+static bool is_folder_name(const char *name, const nt__manifest *manifest) {
+    if (strchr(name, '/')) return true;
+    bool is_run = is_word(name, "latest") || is_word(name, "all") || nt__manifest_latest(manifest, name);
+    return !is_run && nt__is_folder(name);
+}
+
 /* ---- a source that is a text ------------------------------------------------------------------------------------ */
 
-/* Where the run of RUN:CHECKPOINT ends; NULL: the text is a path. */
+/* Where the run or the folder of a pair ends; NULL: the text is a path. */
 static const char *pair_colon(const char *text) {
     const char *colon = strrchr(text, ':');
-    if (!colon || strchr(text, '/') || nt__ends_in(text, NT__RECORD_EXTENSION) || exists(text)) return NULL;
+    if (!colon || strchr(colon, '/') || nt__ends_in(text, NT__RECORD_EXTENSION) || exists(text)) return NULL;
     return colon;
+}
+
+static nt_status find_named(const char *name, const char *checkpoint, const char *folder,
+                            const nt__retention *retention, nt__manifest *manifest, nt__record_source *out) {
+    return is_folder_name(name, manifest) ? find_elsewhere(name, checkpoint, folder, retention, manifest, out)
+                                          : find_pair(name, checkpoint, folder, retention, manifest, out);
 }
 
 static nt_status find(const char *text, const char *folder, const nt__retention *retention, nt__manifest *manifest,
@@ -314,7 +376,7 @@ static nt_status find(const char *text, const char *folder, const nt__retention 
     const char *colon = pair_colon(text);
     if (colon) {
         char *run = nt__sprintf("%.*s", (int)(colon - text), text);
-        nt_status status = run ? find_pair(run, colon + 1, folder, retention, manifest, out) : NT_OUT_OF_MEMORY;
+        nt_status status = run ? find_named(run, colon + 1, folder, retention, manifest, out) : NT_OUT_OF_MEMORY;
         nt__free(run);
         return status;
     }

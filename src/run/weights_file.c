@@ -23,15 +23,20 @@ void nt__weights_free(nt__weights *weights) {
 
 /* ---- which file ------------------------------------------------------------------------------------------------- */
 
-/* A file of that name comes first; else it is RUN:CHECKPOINT, which a bare word was perhaps to be. */
+/* A file of that name comes first; else it is RUN:CHECKPOINT, which a bare word or a folder was perhaps to be. */
 static nt_status find_path(nt_run *run, const char *source, nt__record_source *out) {
     *out = (nt__record_source){0};
     bool is_there = access(source, F_OK) == 0;
     if (!is_there && errno == ENOENT && !strpbrk(source, "/:"))
         return nt__fail(NT_NOT_FOUND,
                         "there is no file of weights '%s'; a checkpoint is named by its path, or as RUN:best or "
-                        "RUN:latest, where RUN is latest or the id of a run in '%s'",
+                        "RUN:latest, where RUN is latest or the id of a run in '%s', or the folder of another run",
                         source, run->settings.run_dir);
+    if (nt__is_folder(source))
+        return nt__fail(NT_INVALID,
+                        "the weights '%s' are a folder: write %s:best or %s:latest for a checkpoint in it, or name a "
+                        "file",
+                        source, source, source);
     if (is_there || !strchr(source, ':')) {
         out->path = nt__strdup(source);
         return out->path ? NT_OK : NT_OUT_OF_MEMORY;

@@ -475,7 +475,7 @@ static const mistake mistakes[] = {
      .command = "evaluate",
      .words = {"--weights=latest"},
      .message = "there is no file of weights 'latest'; a checkpoint is named by its path, or as RUN:best or "
-                "RUN:latest, where RUN is latest or the id of a run in 'runs/Model'"},
+                "RUN:latest, where RUN is latest or the id of a run in 'runs/Model', or the folder of another run"},
     {.title = "parameters that are no file of parameters",
      .command = "evaluate",
      .words = {"--weights=model.c"},

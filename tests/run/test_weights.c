@@ -147,6 +147,34 @@ static void the_optimizer_can_be_taken_too(void **state) {
     trained_free(&t);
 }
 
+static void the_folder_of_another_run_has_them_too(void **state) {
+    (void)state;
+    course c = make_course();
+    trained t;
+    nt_run *run;
+    char text[SCRATCH_PATH + 64];
+    train_stretch(&c, (stretch){0});
+    trained_read(&t);
+    nt_run_options options = c.options;
+    options.run_dir = scratch("tuned");
+    options.quiet = true;
+    snprintf(text, sizeof text, "%s:latest", course_folder());
+    options.weights = text;
+    assert_ok(nt_run_new(&c.experiment, c.fields, &options, &run));
+    assert_parameter(run, "hidden.weight", nt__record_find(&t.record, "parameters/hidden.weight")->data);
+    nt_run_free(run);
+    options.weights = NULL;
+    options.resume = text; /* a branch, with an id of its own */
+    assert_ok(nt_run_new(&c.experiment, c.fields, &options, &run));
+    assert_int_equal(nt_run_step(run), 8);
+    assert_non_null(run->recording.parent);
+    nt_run_free(run);
+    options.resume = NULL;
+    options.weights = course_folder();
+    assert_fails(nt_run_new(&c.experiment, c.fields, &options, &run), NT_INVALID, "are a folder: write ");
+    trained_free(&t);
+}
+
 /* D7 */
 static void another_model_is_refused_with_the_differences(void **state) {
     (void)state;
@@ -343,6 +371,7 @@ int main(void) {
         cmocka_unit_test(a_checkpoint_is_a_start),
         cmocka_unit_test(with_averages_it_gives_those),
         cmocka_unit_test(the_optimizer_can_be_taken_too),
+        cmocka_unit_test(the_folder_of_another_run_has_them_too),
         cmocka_unit_test(another_model_is_refused_with_the_differences),
         cmocka_unit_test(training_may_end_with_the_best),
         cmocka_unit_test(without_a_score_it_ends_with_the_last),
