@@ -5,6 +5,7 @@
 
 #include <cmocka.h>
 
+#include "notices.h"
 #include "toy.h"
 
 /* ---- hooks, with their types erased as NT_DEFINE does ----------------------------------------------------------- */
@@ -305,13 +306,6 @@ static void a_failing_host_hook(void **state) {
 
 /* ---- what checkpoints are ranked by (C14) ----------------------------------------------------------------------- */
 
-static nt__text notices;
-
-static void keep_notice(const char *text, void *context) {
-    (void)context;
-    nt__text_add(&notices, "%s\n", text);
-}
-
 /* Sets up a run that writes checkpoints; trains it where `out` is NULL. */
 static nt_status rank_by(const char *metric, variant hooks, int val_rows, nt_run **out) {
     static nt_experiment toy; /* a run needs it until it is freed */
@@ -329,12 +323,6 @@ static nt_status rank_by(const char *metric, variant hooks, int val_rows, nt_run
     if (out) *out = run;
     if (!out) nt_run_free(run);
     return status;
-}
-
-static int count_told(const char *part) {
-    int count = 0;
-    for (const char *at = notices.data; at && (at = strstr(at, part)); at++) count++;
-    return count;
 }
 
 static void a_metric_that_cannot_be_is_refused_at_once(void **state) {

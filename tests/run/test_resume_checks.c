@@ -10,37 +10,9 @@
 
 #include <time.h>
 
+#include "course.h"
 #include "history/history.h"
 #include "nitro/checkpoint.h"
-#include "resume.h"
-
-static Course fields;
-static nt__text notices;
-
-static void keep_notice(const char *text, void *context) {
-    (void)context;
-    nt__text_add(&notices, "%s\n", text);
-}
-
-static nt_rule chosen;
-static nt_rule choose(const void *e, const char *group) {
-    (void)e;
-    (void)group;
-    return chosen;
-}
-
-static course make_course(void) {
-    course c = {.experiment = *Course_experiment(), .fields = &fields};
-    nt_array_free(fields.shift);
-    fields = Course_defaults();
-    fields.shift = course_shift();
-    chosen = nt_adam();
-    c.experiment.hooks.optimizer = choose;
-    c.options.max_epochs = (nt_maybe_int){true, 2};
-    scratch_remove_path(course_folder());
-    nt__text_free(&notices);
-    return c;
-}
 
 /* A run that goes on from the newest record, or is refused. */
 static nt_status go_on(const course *c, nt_run **run) {
@@ -59,11 +31,6 @@ static void refuse(const course *c, const char *const *parts, size_t count) {
 }
 #define REFUSE(c, ...) \
     refuse(c, (const char *const[]){__VA_ARGS__}, sizeof((const char *const[]){__VA_ARGS__}) / sizeof(char *))
-
-static void assert_told(const char *part) {
-    if (!notices.data || !strstr(notices.data, part))
-        fail_msg("no '%s' in:\n%s", part, notices.data ? notices.data : "");
-}
 
 /* ---- what must be the same -------------------------------------------------------------------------------------- */
 
@@ -534,13 +501,6 @@ static int begin(void **state) {
     return course_make(state);
 }
 
-static int end(void **state) {
-    nt_set_notice(NULL, NULL);
-    nt__text_free(&notices);
-    nt_array_free(fields.shift);
-    return shut_down_and_remove(state);
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(other_graph_constants_are_refused_with_the_difference),
@@ -564,5 +524,5 @@ int main(void) {
         cmocka_unit_test(a_score_that_is_no_number_ends_a_run_as_a_loss_does),
         cmocka_unit_test(records_that_are_spared_change_nothing_of_what_is_kept),
     };
-    return cmocka_run_group_tests(tests, begin, end);
+    return cmocka_run_group_tests(tests, begin, end_courses);
 }

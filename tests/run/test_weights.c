@@ -8,34 +8,11 @@
 
 #include <cmocka.h>
 
-#include "resume.h"
+#include "course.h"
 
-static Course fields;
-static nt__text notices;
-static nt_rule chosen;
-
-static void keep_notice(const char *text, void *context) {
-    (void)context;
-    nt__text_add(&notices, "%s\n", text);
-}
-
-static nt_rule choose(const void *e, const char *group) {
-    (void)e;
-    (void)group;
-    return chosen;
-}
-
-static course make_course(void) {
-    course c = {.experiment = *Course_experiment(), .fields = &fields};
-    nt_array_free(fields.shift);
-    fields = Course_defaults();
-    fields.shift = course_shift();
+static course make_normed(void) {
+    course c = make_course();
     fields.normed = true;
-    chosen = nt_adam();
-    c.experiment.hooks.optimizer = choose;
-    c.options.max_epochs = (nt_maybe_int){true, 2};
-    scratch_remove_path(course_folder());
-    nt__text_free(&notices);
     return c;
 }
 
@@ -51,9 +28,14 @@ static void assert_parameter(nt_run *run, const char *path, const void *elements
     nt_array_free(array);
 }
 
-static void assert_told(const char *part) {
-    if (!notices.data || !strstr(notices.data, part))
-        fail_msg("no '%s' in:\n%s", part, notices.data ? notices.data : "");
+/* Options for a run that starts with the weights of one that was trained. */
+static nt_run_options after_training(const course *c, const char *weights, trained *out) {
+    nt_run_options options = c->options;
+    train_stretch(c, (stretch){0});
+    trained_read(out);
+    options.weights = weights;
+    options.quiet = true;
+    return options;
 }
 
 /* ---- of a checkpoint -------------------------------------------------------------------------------------------- */
@@ -61,14 +43,10 @@ static void assert_told(const char *part) {
 /* B27, B46: parameters and states, and nothing of where the run was. */
 static void a_checkpoint_is_a_start(void **state) {
     (void)state;
-    course c = make_course();
+    course c = make_normed();
     trained t;
     nt_run *run;
-    train_stretch(&c, (stretch){0});
-    trained_read(&t);
-    nt_run_options options = c.options;
-    options.weights = "latest:latest";
-    options.quiet = true;
+    nt_run_options options = after_training(&c, "latest:latest", &t);
     assert_ok(start(&c, options, &run));
     assert_int_equal(nt_run_step(run), 0);
     assert_int_equal(nt_run_epoch(run), 0);
@@ -92,15 +70,12 @@ static void a_checkpoint_is_a_start(void **state) {
 
 static void with_averages_it_gives_those(void **state) {
     (void)state;
-    course c = make_course();
+    course c = make_normed();
     trained t;
     nt_run *run;
     c.options.ema_decay = (nt_maybe_double){true, 0.5};
-    train_stretch(&c, (stretch){0});
-    trained_read(&t);
-    nt_run_options options = c.options;
-    options.weights = "latest:best";
-    options.quiet = options.evaluate_only = true;
+    nt_run_options options = after_training(&c, "latest:best", &t);
+    options.evaluate_only = true;
     assert_ok(start(&c, options, &run));
     const nt__named_array *average = nt__record_find(&t.record, "averages/hidden.weight");
     const nt__named_array *parameter = nt__record_find(&t.record, "parameters/hidden.weight");
@@ -120,14 +95,11 @@ static void with_averages_it_gives_those(void **state) {
 /* C66 */
 static void the_optimizer_can_be_taken_too(void **state) {
     (void)state;
-    course c = make_course();
+    course c = make_normed();
     trained t;
     nt_run *run;
-    train_stretch(&c, (stretch){0});
-    trained_read(&t);
-    nt_run_options options = c.options;
-    options.weights = "latest:latest";
-    options.restore_optimizer = options.quiet = true;
+    nt_run_options options = after_training(&c, "latest:latest", &t);
+    options.restore_optimizer = true;
     assert_ok(start(&c, options, &run));
     assert_int_equal(nt_run_step(run), 0);
     const nt__named_array *m = nt__record_find(&t.record, "optimizer/default/0.Adam.m");
@@ -149,17 +121,13 @@ static void the_optimizer_can_be_taken_too(void **state) {
 
 static void the_folder_of_another_run_has_them_too(void **state) {
     (void)state;
-    course c = make_course();
+    course c = make_normed();
     trained t;
     nt_run *run;
     char text[SCRATCH_PATH + 64];
-    train_stretch(&c, (stretch){0});
-    trained_read(&t);
-    nt_run_options options = c.options;
-    options.run_dir = scratch("tuned");
-    options.quiet = true;
     snprintf(text, sizeof text, "%s:latest", course_folder());
-    options.weights = text;
+    nt_run_options options = after_training(&c, text, &t);
+    options.run_dir = scratch("tuned");
     assert_ok(nt_run_new(&c.experiment, c.fields, &options, &run));
     assert_parameter(run, "hidden.weight", nt__record_find(&t.record, "parameters/hidden.weight")->data);
     nt_run_free(run);
@@ -178,7 +146,7 @@ static void the_folder_of_another_run_has_them_too(void **state) {
 /* D7 */
 static void another_model_is_refused_with_the_differences(void **state) {
     (void)state;
-    course c = make_course();
+    course c = make_normed();
     nt_run *run;
     train_stretch(&c, (stretch){0});
     fields.hidden = 7;
@@ -224,14 +192,14 @@ static int64_t end_with_the_best(const course *c, const char *mode) {
 /* B51, B52: of the lowest and the highest loss at least one is not that of the last epoch. */
 static void training_may_end_with_the_best(void **state) {
     (void)state;
-    course c = make_course();
+    course c = make_normed();
     int64_t lowest = end_with_the_best(&c, "min"), highest = end_with_the_best(&c, "max");
     assert_true(lowest < 3 || highest < 3);
 }
 
 static void without_a_score_it_ends_with_the_last(void **state) {
     (void)state;
-    course c = make_course();
+    course c = make_normed();
     nt_run *run;
     fields.val = false;
     nt_run_options options = c.options;
@@ -270,7 +238,7 @@ static void write_foreign(const char *path) {
 
 static void weights_of_others_come_under_other_names(void **state) {
     (void)state;
-    course c = make_course();
+    course c = make_normed();
     nt_run *run, *fresh;
     const char *path = scratch("foreign.safetensors");
     const char *const maps[] = {"model.*.fc.weight=*.weight:1,0",
@@ -306,7 +274,7 @@ static void weights_of_others_come_under_other_names(void **state) {
 
 static void bad_maps_say_what_is_wrong(void **state) {
     (void)state;
-    course c = make_course();
+    course c = make_normed();
     nt_run *run;
     const char *path = scratch("foreign.safetensors");
     const struct {
@@ -331,7 +299,7 @@ static void bad_maps_say_what_is_wrong(void **state) {
 /* A name that was written wrongly: with the ones that are close, also where the file fits the model without a map. */
 static void maps_that_fit_nothing_are_refused(void **state) {
     (void)state;
-    course c = make_course();
+    course c = make_normed();
     nt_run *run;
     const char *foreign = scratch("foreign.safetensors"), *own = scratch("own.safetensors");
     const char *const wrong[] = {"model.*.fc.weigth=*.weight", "modle.bn.bias=norm.shift", "=logits.*"};
@@ -359,13 +327,6 @@ static void maps_that_fit_nothing_are_refused(void **state) {
     nt_set_notice(NULL, NULL);
 }
 
-static int end(void **state) {
-    nt_set_notice(NULL, NULL);
-    nt__text_free(&notices);
-    nt_array_free(fields.shift);
-    return shut_down_and_remove(state);
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_checkpoint_is_a_start),
@@ -379,5 +340,5 @@ int main(void) {
         cmocka_unit_test(bad_maps_say_what_is_wrong),
         cmocka_unit_test(maps_that_fit_nothing_are_refused),
     };
-    return cmocka_run_group_tests(tests, course_make, end);
+    return cmocka_run_group_tests(tests, course_make, end_courses);
 }
