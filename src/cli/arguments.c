@@ -29,14 +29,18 @@ static const char *without_no(const char *name) {
     return is_negated ? name + 3 : NULL;
 }
 
-static const nt__keyword *find_keyword(nt__command_bit command, const char *name) {
-    const nt__keyword *keyword = nt__keyword_find(name);
-    return keyword && (keyword->commands & command) ? keyword : NULL;
+/* What looks ahead at a run takes all flags of nitro train, so that a line is changed by its verb alone. */
+static bool takes(nt__command_bit command, const nt__keyword *keyword) {
+    bool looks_ahead = command & (NT__SCHEDULE | NT__SUMMARY | NT__HELP);
+    return keyword->commands & (command | (looks_ahead ? NT__TRAIN : 0));
 }
 
-/* The command's keyword that the flag sets, also one that "no-" turns off. A keyword of another command is none here,
- * so that a field may have its name. */
-static const nt__keyword *keyword_of(nt__command_bit command, const char *name) {
+static const nt__keyword *find_keyword(nt__command_bit command, const char *name) {
+    const nt__keyword *keyword = nt__keyword_find(name);
+    return keyword && takes(command, keyword) ? keyword : NULL;
+}
+
+const nt__keyword *nt__keyword_of(nt__command_bit command, const char *name) {
     const nt__keyword *keyword = find_keyword(command, name);
     if (keyword || !without_no(name)) return keyword;
     keyword = find_keyword(command, without_no(name));
@@ -59,7 +63,7 @@ static nt_status read_flag(nt__arguments *arguments, const char *word, const cha
     nt__flag flag = {.name = nt__arena_sprintf(&arguments->arena, "%.*s", (int)length, text)};
     if (!flag.name || !NT__GROW(arguments->flags, arguments->flag_count, arguments->flag_capacity))
         return NT_OUT_OF_MEMORY;
-    const nt__keyword *keyword = keyword_of(arguments->command, flag.name);
+    const nt__keyword *keyword = nt__keyword_of(arguments->command, flag.name);
     bool stands_alone = keyword && (keyword->field.type == NT_FIELD_BOOL || keyword->alone);
     if (text[length] == '=')
         flag.value = text + length + 1;
@@ -95,7 +99,7 @@ nt_status nt__arguments_inherit(nt__arguments *to, const nt__arguments *from) {
     size_t count = 0;
     for (size_t i = 0; i < from->flag_count; i++) {
         const char *name = from->flags[i].name;
-        if (!keyword_of(from->command, name) || keyword_of(to->command, name)) flags[count++] = from->flags[i];
+        if (!nt__keyword_of(from->command, name) || nt__keyword_of(to->command, name)) flags[count++] = from->flags[i];
     }
     for (size_t i = 0; i < to->flag_count; i++) flags[count++] = to->flags[i];
     nt__free(to->flags);
@@ -233,7 +237,7 @@ nt_status nt__arguments_options(const nt__arguments *arguments, nt__command_opti
     *out = (nt__command_options){0};
     nt_status status = NT_OK;
     for (size_t i = 0; i < arguments->flag_count && status == NT_OK; i++) {
-        const nt__keyword *keyword = keyword_of(arguments->command, arguments->flags[i].name);
+        const nt__keyword *keyword = nt__keyword_of(arguments->command, arguments->flags[i].name);
         if (keyword) status = set_keyword(keyword, &arguments->flags[i], out);
     }
     out->run.compile_options = out->compile_options.items;
@@ -260,7 +264,7 @@ static void add_known_names(nt__arena *arena, nt__command_bit command, const nt_
                             nt__words *names) {
     const nt__keyword *keyword;
     for (size_t i = 0; (keyword = nt__keyword_at(i)); i++)
-        if (keyword->commands & command) nt__words_add(names, nt__flag_name(arena, keyword->field.name));
+        if (takes(command, keyword)) nt__words_add(names, nt__flag_name(arena, keyword->field.name));
     for (size_t i = 0; experiment && i < experiment->field_count; i++) {
         const char *field = experiment->fields[i].name;
         if (nt__field_has_flag(&experiment->fields[i]) && !find_keyword(command, field))
@@ -346,7 +350,7 @@ nt_status nt__arguments_fields(const nt__arguments *arguments, const nt_experime
     nt_status status = NT_OK;
     for (size_t i = 0; i < arguments->flag_count && status == NT_OK; i++) {
         const nt__flag *flag = &arguments->flags[i];
-        if (!keyword_of(arguments->command, flag->name)) status = set_field(arguments, experiment, flag, fields);
+        if (!nt__keyword_of(arguments->command, flag->name)) status = set_field(arguments, experiment, flag, fields);
     }
     return status;
 }

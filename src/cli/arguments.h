@@ -62,6 +62,9 @@ typedef struct nt__keyword {
 const nt__keyword *nt__keyword_at(size_t index);
 /* Dashes and underscores are the same in a name. */
 const nt__keyword *nt__keyword_find(const char *name);
+/* The command's keyword that a flag sets, also one that "no-" turns off. A keyword of another command is none here, so
+ * that a field may have its name; but schedule, summary and help have all of train. */
+const nt__keyword *nt__keyword_of(nt__command_bit command, const char *name);
 
 /* ---- what was typed --------------------------------------------------------------------------------------------- */
 

@@ -45,11 +45,12 @@ static nt__exit_code print_resolved(const nt__arguments *arguments) {
     return nt__session_close(&session, code);
 }
 
-/* Settings say nothing of fields and their defaults. */
+/* What a run is made with says nothing of fields and their defaults. */
 static nt_status check_flags(const nt__arguments *arguments) {
     for (size_t i = 0; i < arguments->flag_count; i++) {
-        const nt__keyword *keyword = nt__keyword_find(arguments->flags[i].name);
-        if (keyword && keyword->group == NT__FLAGS_RUN && strcmp(keyword->field.name, "preset") != 0)
+        const nt__keyword *keyword = nt__keyword_of(NT__HELP, arguments->flags[i].name);
+        bool is_of_run = keyword && (keyword->group == NT__FLAGS_RUN || !(keyword->commands & NT__HELP));
+        if (is_of_run && strcmp(keyword->field.name, "preset") != 0)
             return nt__fail(NT_INVALID, "--%s goes with --resolved: add that, or leave it out",
                             arguments->flags[i].name);
     }

@@ -39,17 +39,20 @@ static const char shell_manual[] =
 
 static const char schedule_manual[] =
     "Prints the whole of each schedule that a run with these flags would have: steps, values, and a picture. --out\n"
-    "writes every step. Reads the data for its number of steps; needs no engine and compiles no program.";
+    "writes every step. Reads the data for its number of steps; needs no engine and compiles no program. Takes all\n"
+    "flags of nitro train; those that change no schedule have no effect.";
 
 static const char summary_manual[] =
     "Prints every parameter of a model (path, shape, type, number of elements, bytes, group), its layer states and\n"
     "the totals, as a run with these flags would have them. Reads the data for its types and traces the hooks once;\n"
-    "needs no engine and compiles no program.";
+    "needs no engine and compiles no program. Takes all flags of nitro train; those that change no model have no\n"
+    "effect.";
 
 static const char help_manual[] =
     "Without operands the manual. With a command, its part of it. With files, every field of their\n"
     "experiments: flag, type, default, marker and meaning, and the defaults of the run. With --resolved a run is\n"
-    "made up to its schedules, without an engine, and what follows from fields, hooks and flags is listed.";
+    "made up to its schedules, without an engine, and what follows from fields, hooks and flags is listed; it takes\n"
+    "all flags of nitro train.";
 
 static const char devices_manual[] = "Opens the engine as a run would and prints what it is.";
 

@@ -201,6 +201,27 @@ static void a_keyword_of_another_command_leaves_its_name_to_fields(void **state)
     assert_string_equal(options.split, "val");
 }
 
+/* A line of nitro train becomes one of these by its verb alone. */
+static void what_looks_ahead_takes_every_flag_of_train(void **state) {
+    (void)state;
+    const nt__command_bit commands[] = {NT__SCHEDULE, NT__SUMMARY, NT__HELP};
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
+        const nt__keyword *keyword;
+        for (size_t k = 0; (keyword = nt__keyword_at(k)); k++)
+            if (keyword->commands & NT__TRAIN)
+                assert_ptr_equal(nt__keyword_of(commands[i], keyword->field.name), keyword);
+        assert_int_equal(read_words(commands[i], "a.c", "--weights=w", "--weight-map", "a=b", "--resume", "--no-cache",
+                                    "--quiet", "--stats=s", "--compile-option=a=1", "--gradient-norm"),
+                         NT_OK);
+        assert_true(options.run.quiet && options.run.gradient_norm);
+        assert_string_equal(options.run.resume, "auto");
+        assert_int_equal(read_words(commands[i], "a.c", "--qiet"), NT_INVALID);
+        assert_non_null(strstr(nt_error_message(), "there is no flag --qiet (did you mean --quiet?)"));
+        assert_int_equal(read_words(commands[i], "a.c", "--split=val"), NT_INVALID);
+    }
+    assert_null(nt__keyword_of(NT__EVALUATE, "resume"));
+}
+
 /* --resume alone, and behind an equals sign only: a word behind it is a file. */
 static void resume_may_have_a_value(void **state) {
     (void)state;
@@ -271,6 +292,7 @@ int main(void) {
         cmocka_unit_test(schedules_add_up),
         cmocka_unit_test(a_keyword_goes_before_a_field_of_its_name),
         cmocka_unit_test(a_keyword_of_another_command_leaves_its_name_to_fields),
+        cmocka_unit_test(what_looks_ahead_takes_every_flag_of_train),
         cmocka_unit_test(resume_may_have_a_value),
         cmocka_unit_test(help_never_takes_a_value),
         cmocka_unit_test(every_keyword_is_complete),

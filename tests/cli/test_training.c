@@ -174,11 +174,13 @@ static void a_schedule_is_shown_before_a_run(void **state) {
     assert_int_equal(lines, 1 + 5 * 429);
     nt__free(csv);
     nt__free(out);
-    run("schedule", example);
+    run("schedule", example, "--resume", "--restore-best", "--no-cache", "--quiet", "--trace-transfers",
+        "--gradient-norm", "--histograms", "--compile-option=a=1", "--no-checkpoint");
     out = contents("out");
     assert_non_null(strstr(out, "Fashion has no schedule"));
     nt__free(out);
-    run("help", example, "--resolved", "--schedule=learning_rate=cosine:1e-3:0", "--seed=4");
+    run("help", example, "--resolved", "--schedule=learning_rate=cosine:1e-3:0", "--seed=4", "--weights=absent",
+        "--weight-map=a=b", "--restore-optimizer", "--quiet");
     out = contents("out");
     assert_non_null(strstr(out, "  train: 429 batches of 128, 55000 rows, of which drop_last drops 88; 1 worker"));
     assert_non_null(strstr(out, "  seed: 4 [option]\n  max_epochs: 5 [field]\n  accum: 1 [default]\n"));
@@ -192,6 +194,10 @@ static void a_schedule_is_shown_before_a_run(void **state) {
     assert_int_equal(finish(start((const char *const[]){"help", example, "--seed=4", NULL})), 2);
     char *err = contents("err");
     assert_non_null(strstr(err, "--seed goes with --resolved"));
+    nt__free(err);
+    assert_int_equal(finish(start((const char *const[]){"help", example, "--no-checkpoint", NULL})), 2);
+    err = contents("err");
+    assert_non_null(strstr(err, "--no-checkpoint goes with --resolved"));
     nt__free(err);
     assert_int_equal(setenv("NITRO_PLUGIN", plugin, 1), 0);
     nt__free(plugin);
