@@ -343,7 +343,7 @@ static nt_status find_elsewhere(const char *other, const char *checkpoint, const
     if (status == NT_OK) status = nt__manifest_read(other, &there);
     if (status != NT_OK) return status;
     status = find_pair("latest", checkpoint, other, retention, &there, &found);
-    if (status == NT_OK) status = find_path(found.path, folder, manifest, out);
+    if (status == NT_OK && found.path) status = find_path(found.path, folder, manifest, out);
     nt__record_source_free(&found);
     nt__manifest_free(&there);
     return status;
