@@ -10,6 +10,13 @@
 #include "nitro/losses.h"
 #include "nitro/metrics.h"
 
+/* ---- arguments of layers and losses (checks.c) ------------------------------------------------------------------ */
+
+/* Whether an argument of a call is a tensor of this trace. False after keeping the error, which names the call and the
+ * argument, that it was never set, is a C number, or belongs to another trace; and in silence where an error was kept
+ * already. */
+bool nt__tensor_given(nt_tensor x, nt_site site, const char *what, const char *argument);
+
 /* ---- models ----------------------------------------------------------------------------------------------------- */
 
 /* A parameter or a layer state as its first trace declared it. */

@@ -300,6 +300,28 @@ static void only_floating_arrays_with_elements_are_parameters(void **state) {
     assert_error(f, line, "parameter: 's.w' cannot be i32[2]: a parameter is floating and has at least 1 element");
 }
 
+/* ---- arguments of layers ---------------------------------------------------------------------------------------- */
+
+static void an_argument_that_is_no_tensor_of_the_trace_is_told(void **state) {
+    fixture *f = *state;
+    nt_tensor parameter = nt_parameter(f->model, "w", nt_dims(2));
+    assert_true(nt__tensor_given(parameter, NT_SITE, "layer", "x"));
+    assert_false(nt__tensor_given((nt_tensor){0}, NT_SITE, "layer", "x"));
+    assert_error(f, __LINE__ - 1, "layer: x was never set: it is zero bytes, not the result of an operation");
+    /* The first error stays: what failed because of it is told no more. */
+    assert_false(nt__tensor_given(nt__failed(), NT_SITE, "layer", "y"));
+    assert_false(nt__tensor_given((nt_tensor){0}, NT_SITE, "layer", "y"));
+    assert_error(f, __LINE__ - 5, "layer: x was never set: it is zero bytes, not the result of an operation");
+    trace_again(f);
+    assert_false(nt__tensor_given(parameter, NT_SITE, "layer", "x"));
+    assert_error(f, __LINE__ - 1,
+                 "layer: x belongs to an earlier trace: a tensor lives as long as the call of the hook that made it, "
+                 "so do not keep one in a global or static variable");
+    trace_again(f);
+    assert_false(nt__tensor_given(nt_tensor_number(3), NT_SITE, "layer", "x"));
+    assert_error(f, __LINE__ - 1, "layer: x is the number 3 and has to be a tensor; nt_full makes one");
+}
+
 /* ---- layers ----------------------------------------------------------------------------------------------------- */
 
 static nt_tensor vector_input(nt_dtype dtype, nt_shape shape) {
@@ -498,6 +520,7 @@ int main(void) {
         IN_A_TRACE(scopes_are_at_most_32_deep),
         IN_A_TRACE(a_path_has_at_most_255_characters),
         IN_A_TRACE(only_floating_arrays_with_elements_are_parameters),
+        IN_A_TRACE(an_argument_that_is_no_tensor_of_the_trace_is_told),
         IN_A_TRACE(dense_declares_weight_and_bias_in_its_scope),
         IN_A_TRACE(a_parameter_in_a_body_is_one_parameter),
         IN_A_TRACE(a_path_in_two_bodies_is_declared_twice),
