@@ -1,4 +1,4 @@
-/* Activations: functions of one floating tensor, element by element.
+/* Activations: functions of one floating tensor, element by element; of another type they are errors.
  * More are operations of nitro/ops.h: nt_relu, nt_tanh, nt_logistic (the sigmoid), nt_softmax, nt_log_softmax.
  * "Gradient" gives what the cotangent is multiplied by at a kink; elsewhere it is the derivative.
  */
@@ -10,11 +10,11 @@
 /* ---- of the family of relu -------------------------------------------------------------------------------------- */
 
 #define nt_relu6(x) nt_relu6_at(x, NT_SITE) /* min(max(x, 0), 6), keeps nan. Gradient: 0 at 0 and 6 */
-/* x above 0, else slope x (Maas et al. 2013). Gradient: slope at 0. */
+/* x above 0, else slope x (Maas et al. 2013); the slope is finite. Gradient: slope at 0. */
 #define nt_leaky_relu(x, slope) nt_leaky_relu_at(x, slope, NT_SITE)
-/* x above 0, else alpha (exp(x) - 1) (Clevert et al. 2015). Gradient: alpha at 0. */
+/* x above 0, else alpha (exp(x) - 1), alpha from 0 on (Clevert et al. 2015). Gradient: alpha at 0. */
 #define nt_elu(x, alpha) nt_elu_at(x, alpha, NT_SITE)
-/* x above 0, else alpha (exp(x / alpha) - 1), whose derivative has no jump (Barron 2017). */
+/* x above 0, else alpha (exp(x / alpha) - 1), whose derivative has no jump; alpha is above 0 (Barron 2017). */
 #define nt_celu(x, alpha) nt_celu_at(x, alpha, NT_SITE)
 /* 1.0507 times the elu with alpha = 1.67326 (Klambauer et al. 2017). */
 #define nt_selu(x) nt_selu_at(x, NT_SITE)

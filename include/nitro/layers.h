@@ -78,9 +78,9 @@ nt_tensor nt_conv_transposed_layer_at(nt_model *m, const char *name, nt_tensor x
 /* ---- normalisation ---------------------------------------------------------------------------------------------- */
 
 /* All subtract a mean and divide by sqrt(variance + epsilon), with the variance that divides by the number, computed in
- * f32 at least; then they multiply by NAME.scale (ones) and add NAME.shift (zeros). */
+ * f32 at least; then they multiply by NAME.scale (ones) and add NAME.shift (zeros). An epsilon is above 0. */
 typedef struct nt_norm_options {
-    int axes;       /* layer and RMS norm: how many of the last axes, 1 */
+    int axes;       /* how many of the last axes: 1. Fewer than x has: its first is the sample */
     double epsilon; /* 1e-5; RMS norm 1e-6 */
     bool no_scale;
     bool no_shift;
@@ -89,14 +89,19 @@ typedef struct nt_norm_options {
 #define nt_layer_norm(m, name, x, ...) nt_layer_norm_at(m, name, x, (nt_norm_options){__VA_ARGS__}, NT_SITE)
 /* x / sqrt(mean of squares + epsilon) over the last axes, times NAME.scale (Zhang and Sennrich 2019). */
 #define nt_rms_norm(m, name, x, ...) nt_rms_norm_at(m, name, x, (nt_norm_options){__VA_ARGS__}, NT_SITE)
+typedef struct nt_group_norm_options {
+    double epsilon; /* 1e-5 */
+    bool no_scale;
+    bool no_shift;
+} nt_group_norm_options;
 /* Over all positions and the channels of one group, for each sample and group (Wu and He 2018): x [n, ..., channels],
  * parameters [channels]. As many groups as channels is instance norm. */
 #define nt_group_norm(m, name, x, groups, ...) \
-    nt_group_norm_at(m, name, x, groups, (nt_norm_options){__VA_ARGS__}, NT_SITE)
+    nt_group_norm_at(m, name, x, groups, (nt_group_norm_options){__VA_ARGS__}, NT_SITE)
 
 nt_tensor nt_layer_norm_at(nt_model *m, const char *name, nt_tensor x, nt_norm_options options, nt_site site);
 nt_tensor nt_rms_norm_at(nt_model *m, const char *name, nt_tensor x, nt_norm_options options, nt_site site);
-nt_tensor nt_group_norm_at(nt_model *m, const char *name, nt_tensor x, int64_t groups, nt_norm_options options,
+nt_tensor nt_group_norm_at(nt_model *m, const char *name, nt_tensor x, int64_t groups, nt_group_norm_options options,
                            nt_site site);
 
 typedef struct nt_batch_norm_options {

@@ -22,3 +22,12 @@ bool nt__tensor_given(nt_tensor x, nt_site site, const char *what, const char *a
         nt__trace_fail(site, what, "%s is not the result of an operation of this trace", argument);
     return false;
 }
+
+bool nt__option_given(nt_tensor x, nt_site site, const char *what, const char *argument) {
+    return !x.trace || nt__tensor_given(x, site, what, argument);
+}
+
+bool nt__layer_given(const nt_model *m, const char *name, nt_tensor x, nt_site site, const char *what) {
+    return nt__trace_given(m, site, what, "m") && nt__trace_given(name, site, what, "name") &&
+           nt__tensor_given(x, site, what, "x");
+}

@@ -51,7 +51,8 @@ static nt_tensor drop(nt_tensor key, nt_tensor x, nt_tensor rate, nt_site site) 
 
 nt_tensor nt_dropout_at(nt_model *m, const char *name, nt_tensor x, nt_tensor rate, nt_site site) {
     if (!nt__draw_name(m, "dropout", name, site)) return nt__failed();
-    if (nt__tensor_failed(x) || nt__tensor_failed(rate)) return nt__failed();
+    if (!nt__tensor_given(x, site, "dropout", "x")) return nt__failed();
+    if (!is_number(rate) && !nt__tensor_given(rate, site, "dropout", "the rate")) return nt__failed();
     if (!check(name, x, rate, site)) return nt__failed();
     bool never = is_number(rate) && rate.number == 0;
     return m->training && !never ? drop(nt__draw_key(m, name, site), x, rate, site) : x;

@@ -9,7 +9,7 @@ static nt_init given_or(nt_init given, nt_init otherwise) {
 
 nt_tensor nt_dense_at(nt_model *m, const char *name, nt_tensor x, int64_t units, nt_dense_options options,
                       nt_site site) {
-    if (!nt__trace_given(m, site, "dense", "m") || !nt__trace_given(name, site, "dense", "name")) return nt__failed();
+    if (!nt__layer_given(m, name, x, site, "dense")) return nt__failed();
     nt_shape shape = nt_shape_of(x);
     nt_dtype dtype = nt_dtype_of(x), kept = nt__parameter_dtype(m, x);
     if (shape.rank < 1 || units < 1 || !nt_dtype_is_float(dtype)) {
@@ -19,7 +19,7 @@ nt_tensor nt_dense_at(nt_model *m, const char *name, nt_tensor x, int64_t units,
                               name, nt__type_text((nt__type){dtype, shape}, text), (long long)units,
                               nt_dtype_is_float(dtype) ? "" : "; nt_convert makes one");
     }
-    if (!nt_scope_enter(m, site, "%s", name)) return x;
+    if (!nt_scope_enter(m, site, "%s", name)) return nt__failed();
     nt_parameter_options weight = {kept, given_or(options.weight_init, nt_glorot_uniform())};
     nt_parameter_options bias = {kept, options.bias_init};
     nt_shape weight_shape = nt_dims(shape.dims[shape.rank - 1], units);
@@ -34,7 +34,7 @@ nt_tensor nt_embedding_at(nt_model *m, const char *name, nt_tensor integers, int
                           nt_embedding_options options, nt_site site) {
     if (!nt__trace_given(m, site, "embedding", "m") || !nt__trace_given(name, site, "embedding", "name"))
         return nt__failed();
-    if (nt__tensor_failed(integers)) return nt__failed();
+    if (!nt__tensor_given(integers, site, "embedding", "integers")) return nt__failed();
     nt_dtype dtype = nt_dtype_of(integers);
     if (rows < 1 || depth < 1 || dtype == NT_BOOL || nt_dtype_is_float(dtype))
         return nt__trace_fail(site, "embedding",
@@ -61,8 +61,7 @@ typedef struct kernel {
 } kernel;
 
 static bool check_conv(nt_model *m, const char *what, const char *name, nt_tensor x, const kernel *k, nt_site site) {
-    if (!nt__trace_given(m, site, what, "m") || !nt__trace_given(name, site, what, "name")) return false;
-    if (nt__tensor_failed(x)) return false;
+    if (!nt__layer_given(m, name, x, site, what)) return false;
     nt_shape shape = nt_shape_of(x);
     int axes = k->size.rank;
     char text[NT__TYPE_TEXT], size[NT__TYPE_TEXT];
@@ -72,7 +71,9 @@ static bool check_conv(nt_model *m, const char *what, const char *name, nt_tenso
                        "'%s' with a kernel of %s needs a floating tensor [samples, positions..., channels] with an "
                        "axis of positions for each of the kernel's 1 to 3, got %s",
                        name, nt__shape_text(k->size, size), nt__type_text((nt__type){nt_dtype_of(x), shape}, text));
-    else if (k->groups < 1 || k->channels < 1 || k->channels % k->groups || shape.dims[axes + 1] % k->groups)
+    else if (k->channels < 1)
+        nt__trace_fail(site, what, "'%s' has %lld channels; it needs at least 1", name, (long long)k->channels);
+    else if (k->groups < 1 || k->channels % k->groups || shape.dims[axes + 1] % k->groups)
         nt__trace_fail(site, what, "'%s' has %lld channels of %lld in %lld groups, which has to divide both", name,
                        (long long)k->channels, (long long)shape.dims[axes + 1], (long long)k->groups);
     else

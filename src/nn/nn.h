@@ -16,6 +16,10 @@
  * argument, that it was never set, is a C number, or belongs to another trace; and in silence where an error was kept
  * already. */
 bool nt__tensor_given(nt_tensor x, nt_site site, const char *what, const char *argument);
+/* The same of an argument that may be left out. */
+bool nt__option_given(nt_tensor x, nt_site site, const char *what, const char *argument);
+/* The same of what every layer takes. */
+bool nt__layer_given(const nt_model *m, const char *name, nt_tensor x, nt_site site, const char *what);
 
 /* ---- models ----------------------------------------------------------------------------------------------------- */
 

@@ -1,5 +1,7 @@
 /* Normalisation: layer, RMS, group and batch norm. The variance is that of differences from the mean: mean(x x) -
  * mean(x)^2 loses every digit where the mean is large. */
+#include <math.h>
+
 #include "nn/model.h"
 
 static double given_or(double given, double otherwise) {
@@ -11,14 +13,23 @@ static nt_dtype arithmetic(nt_tensor x) {
     return nt_dtype_of(x) == NT_F64 ? NT_F64 : NT_F32;
 }
 
-static bool check(nt_model *m, const char *what, const char *name, nt_tensor x, int least_rank, nt_site site) {
-    if (!nt__trace_given(m, site, what, "m") || !nt__trace_given(name, site, what, "name")) return false;
-    if (nt__tensor_failed(x)) return false;
+static bool check_epsilon(const char *what, const char *name, double epsilon, nt_site site) {
+    if (epsilon > 0 && isfinite(epsilon)) return true;
+    nt__trace_fail(site, what, "'%s' has epsilon %g; it is added to the variance and has to be a finite number above 0",
+                   name, nt__plain_nan(epsilon));
+    return false;
+}
+
+/* The first axis, the sample, is of no norm. */
+static bool check(nt_model *m, const char *what, const char *name, nt_tensor x, int axes, double epsilon,
+                  nt_site site) {
+    if (!nt__layer_given(m, name, x, site, what)) return false;
     nt__type type = {nt_dtype_of(x), nt_shape_of(x)};
     char text[NT__TYPE_TEXT];
-    if (nt_dtype_is_float(type.dtype) && type.shape.rank >= least_rank) return true;
-    nt__trace_fail(site, what, "'%s' needs a floating tensor of %d or more axes, got %s", name, least_rank,
-                   nt__type_text(type, text));
+    if (nt_dtype_is_float(type.dtype) && type.shape.rank > axes) return check_epsilon(what, name, epsilon, site);
+    nt__trace_fail(site, what,
+                   "'%s' needs a floating tensor of %d or more axes, the first of which is the sample, got %s", name,
+                   axes + 1, nt__type_text(type, text));
     return false;
 }
 
@@ -63,18 +74,22 @@ static nt_shape last_sizes(nt_tensor x, int count) {
     return sizes;
 }
 
-static bool axes_are_possible(const char *what, int axes, nt_site site) {
-    if (axes >= 0 && axes < NT_MAX_RANK) return true;
-    nt__trace_fail(site, what, "over the last %d axes: give 1 or more, and fewer than %d", axes, NT_MAX_RANK);
+static bool axes_are_possible(const char *what, const char *name, int axes, nt_site site) {
+    if (!nt__trace_given(name, site, what, "name")) return false;
+    if (axes > 0 && axes < NT_MAX_RANK) return true;
+    nt__trace_fail(site, what, "'%s' is over the last %d axes: give 1 or more, and fewer than %d", name, axes,
+                   NT_MAX_RANK);
     return false;
 }
 
 nt_tensor nt_layer_norm_at(nt_model *m, const char *name, nt_tensor x, nt_norm_options options, nt_site site) {
     int axes = options.axes ? options.axes : 1;
-    if (!axes_are_possible("layer_norm", axes, site)) return nt__failed();
-    if (!check(m, "layer_norm", name, x, axes, site) || !nt_scope_enter(m, site, "%s", name)) return nt__failed();
+    double epsilon = given_or(options.epsilon, 1e-5);
+    if (!axes_are_possible("layer_norm", name, axes, site)) return nt__failed();
+    if (!check(m, "layer_norm", name, x, axes, epsilon, site)) return nt__failed();
+    if (!nt_scope_enter(m, site, "%s", name)) return nt__failed();
     nt_tensor wide = nt_convert_at(x, arithmetic(x), site);
-    nt_tensor y = standardise(wide, last_axes(axes), given_or(options.epsilon, 1e-5), site);
+    nt_tensor y = standardise(wide, last_axes(axes), epsilon, site);
     y = finish(m, y, x, last_sizes(x, axes), options.no_scale, options.no_shift, site);
     nt_scope_leave(m);
     return y;
@@ -82,11 +97,13 @@ nt_tensor nt_layer_norm_at(nt_model *m, const char *name, nt_tensor x, nt_norm_o
 
 nt_tensor nt_rms_norm_at(nt_model *m, const char *name, nt_tensor x, nt_norm_options options, nt_site site) {
     int axes = options.axes ? options.axes : 1;
-    if (!axes_are_possible("rms_norm", axes, site)) return nt__failed();
-    if (!check(m, "rms_norm", name, x, axes, site) || !nt_scope_enter(m, site, "%s", name)) return nt__failed();
+    double epsilon = given_or(options.epsilon, 1e-6);
+    if (!axes_are_possible("rms_norm", name, axes, site)) return nt__failed();
+    if (!check(m, "rms_norm", name, x, axes, epsilon, site)) return nt__failed();
+    if (!nt_scope_enter(m, site, "%s", name)) return nt__failed();
     nt_tensor wide = nt_convert_at(x, arithmetic(x), site);
     nt_tensor squares = nt_mean_at(nt_square_at(wide, site), last_axes(axes), site);
-    nt_tensor y = times_rsqrt(wide, squares, given_or(options.epsilon, 1e-6), site);
+    nt_tensor y = times_rsqrt(wide, squares, epsilon, site);
     y = finish(m, y, x, last_sizes(x, axes), options.no_scale, true, site);
     nt_scope_leave(m);
     return y;
@@ -94,9 +111,10 @@ nt_tensor nt_rms_norm_at(nt_model *m, const char *name, nt_tensor x, nt_norm_opt
 
 /* ---- over groups of channels ------------------------------------------------------------------------------------ */
 
-nt_tensor nt_group_norm_at(nt_model *m, const char *name, nt_tensor x, int64_t groups, nt_norm_options options,
+nt_tensor nt_group_norm_at(nt_model *m, const char *name, nt_tensor x, int64_t groups, nt_group_norm_options options,
                            nt_site site) {
-    if (!check(m, "group_norm", name, x, 2, site)) return nt__failed();
+    double epsilon = given_or(options.epsilon, 1e-5);
+    if (!check(m, "group_norm", name, x, 1, epsilon, site)) return nt__failed();
     nt_shape shape = nt_shape_of(x);
     int64_t channels = shape.dims[shape.rank - 1];
     if (groups < 1 || channels % groups != 0)
@@ -105,7 +123,7 @@ nt_tensor nt_group_norm_at(nt_model *m, const char *name, nt_tensor x, int64_t g
     if (!nt_scope_enter(m, site, "%s", name)) return nt__failed();
     nt_tensor wide = nt_convert_at(x, arithmetic(x), site);
     nt_tensor split = nt_reshape_at(wide, nt_dims(shape.dims[0], -1, groups, channels / groups), site);
-    nt_tensor y = standardise(split, nt_dims(1, 3, NT_KEEP), given_or(options.epsilon, 1e-5), site);
+    nt_tensor y = standardise(split, nt_dims(1, 3, NT_KEEP), epsilon, site);
     y = nt_reshape_at(y, shape, site);
     y = finish(m, y, x, nt_dims(channels), options.no_scale, options.no_shift, site);
     nt_scope_leave(m);
@@ -162,7 +180,8 @@ static bool check_batch(const nt_model *m, const char *name, nt_tensor x, const 
 nt_tensor nt_batch_norm_at(nt_model *m, const char *name, nt_tensor x, nt_batch_norm_options options, nt_site site) {
     options.rate = given_or(options.rate, 0.1);
     options.epsilon = given_or(options.epsilon, 1e-5);
-    if (!check(m, "batch_norm", name, x, 2, site) || !check_batch(m, name, x, &options, site)) return nt__failed();
+    if (!check(m, "batch_norm", name, x, 1, options.epsilon, site)) return nt__failed();
+    if (!check_batch(m, name, x, &options, site)) return nt__failed();
     if (!nt_scope_enter(m, site, "%s", name)) return nt__failed();
     nt_shape channels = nt_dims(nt_shape_of(x).dims[nt_rank(x) - 1]);
     nt_tensor wide = nt_convert_at(x, arithmetic(x), site);

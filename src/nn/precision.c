@@ -61,7 +61,7 @@ nt_dtype nt__compute_dtype_of(const nt_model *m, nt_tensor x) {
 
 nt_tensor nt_to_compute_at(const nt_model *m, nt_tensor x, nt_site site) {
     if (!nt__trace_given(m, site, "to_compute", "m")) return nt__failed();
-    if (nt__tensor_failed(x)) return x;
+    if (!nt__tensor_given(x, site, "to_compute", "x")) return nt__failed();
     return nt_convert_at(x, nt__compute_dtype_of(m, x), site);
 }
 

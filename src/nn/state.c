@@ -29,7 +29,7 @@ static nt__use *declared_use(const nt_model *m, const char *path, nt_site site) 
 
 static void set(const nt_model *m, nt_tensor value, nt_site site) {
     nt__use *use = declared_use(m, m->path, site);
-    if (!use || nt__tensor_failed(value)) return;
+    if (!use) return;
     nt__type wanted = {nt_dtype_of(use->value), nt_shape_of(use->value)},
              got = {nt_dtype_of(value), nt_shape_of(value)};
     char first[NT__TYPE_TEXT], second[NT__TYPE_TEXT];
@@ -51,7 +51,7 @@ void nt_state_set_at(nt_model *m, const char *name, nt_tensor value, nt_site sit
     size_t scopes;
     if (!nt__trace_given(m, site, "state_set", "m") || !nt__trace_given(name, site, "state_set", "name")) return;
     if (!nt__path_extend(m, site, "state_set", name, &scopes)) return;
-    set(m, value, site);
+    if (nt__tensor_given(value, site, "state_set", "value")) set(m, value, site);
     nt__path_restore(m, scopes);
 }
 

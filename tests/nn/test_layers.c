@@ -103,6 +103,81 @@ static void the_tanh_gelu_is_a_line_far_from_zero(void **state) {
     nt__trace_end(graph);
 }
 
+/* ---- what activations refuse ------------------------------------------------------------------------------------ */
+
+#define OF(name, ...)                         \
+    static nt_tensor name##_of(nt_tensor x) { \
+        return nt_##name(__VA_ARGS__);        \
+    }
+OF(relu6, x)
+OF(leaky_relu, x, 0.1)
+OF(elu, x, 1)
+OF(celu, x, 1)
+OF(selu, x)
+OF(hard_tanh, x)
+OF(hard_sigmoid, x)
+OF(hard_swish, x)
+OF(gelu, x)
+OF(gelu_tanh, x)
+OF(silu, x)
+OF(softplus, x)
+OF(log_sigmoid, x)
+OF(softsign, x)
+OF(mish, x)
+OF(glu, x, -1)
+
+static const struct {
+    const char *name;
+    nt_tensor (*of)(nt_tensor x);
+} all_activations[] = {
+    {"relu6", relu6_of},
+    {"leaky_relu", leaky_relu_of},
+    {"elu", elu_of},
+    {"celu", celu_of},
+    {"selu", selu_of},
+    {"hard_tanh", hard_tanh_of},
+    {"hard_sigmoid", hard_sigmoid_of},
+    {"hard_swish", hard_swish_of},
+    {"gelu", gelu_of},
+    {"gelu_tanh", gelu_tanh_of},
+    {"silu", silu_of},
+    {"softplus", softplus_of},
+    {"log_sigmoid", log_sigmoid_of},
+    {"softsign", softsign_of},
+    {"mish", mish_of},
+    {"glu", glu_of},
+};
+
+static void assert_refused_activation(const char *name, nt_tensor (*of)(nt_tensor x), nt_tensor (*x)(void),
+                                      const char *reason) {
+    nt__graph *graph = nt__trace_begin();
+    char wanted[256];
+    snprintf(wanted, sizeof wanted, "in %s_of: %s: %s", name, name, reason);
+    assert_true(nt__tensor_failed(of(x())));
+    assert_int_equal(nt__trace_status(graph), NT_INVALID);
+    if (!strstr(nt_error_message(), wanted)) fail_msg("%s, not %s", nt_error_message(), wanted);
+    nt__trace_end(graph);
+}
+
+static nt_tensor integers(void) {
+    return traced_input(0, (nt__type){NT_I32, nt_dims(2, 4)});
+}
+
+static nt_tensor never_set(void) {
+    return (nt_tensor){0};
+}
+
+static void activations_take_floating_tensors_only(void **state) {
+    (void)state;
+    for (size_t i = 0; i < sizeof all_activations / sizeof *all_activations; i++) {
+        const char *name = all_activations[i].name;
+        nt_tensor (*of)(nt_tensor) = all_activations[i].of;
+        assert_refused_activation(name, of, integers, "needs a floating tensor, got i32[2,4]; nt_convert makes one");
+        assert_refused_activation(name, of, never_set,
+                                  "x was never set: it is zero bytes, not the result of an operation");
+    }
+}
+
 /* ---- normalisation ---------------------------------------------------------------------------------------------- */
 
 static nt_tensor build_layer_norm(const golden_case *c, nt_model *m) {
@@ -327,6 +402,30 @@ static void refused_norm_axes(const layer_trace *f) {
     nt_rms_norm(f->model, "n", f->x, .axes = 5);
 }
 
+static void refused_sample(const layer_trace *f) {
+    nt_layer_norm(f->model, "n", f->x, .axes = 4);
+}
+
+static void refused_negative_axes(const layer_trace *f) {
+    nt_layer_norm(f->model, "n", f->x, .axes = -1);
+}
+
+static void refused_epsilon_layer(const layer_trace *f) {
+    nt_layer_norm(f->model, "n", f->x, .epsilon = -1);
+}
+
+static void refused_epsilon_rms(const layer_trace *f) {
+    nt_rms_norm(f->model, "n", f->x, .epsilon = -1e-6);
+}
+
+static void refused_epsilon_group(const layer_trace *f) {
+    nt_group_norm(f->model, "n", f->x, 2, .epsilon = (double)NAN);
+}
+
+static void refused_epsilon_batch(const layer_trace *f) {
+    nt_batch_norm(f->model, "n", f->x, .epsilon = (double)INFINITY);
+}
+
 static void refused_groups(const layer_trace *f) {
     nt_group_norm(f->model, "n", f->x, 3);
 }
@@ -343,15 +442,75 @@ static void refused_glu(const layer_trace *f) {
     nt_glu(nt_reshape(f->x, -1, 9), -1);
 }
 
+static void refused_slope(const layer_trace *f) {
+    nt_leaky_relu(f->x, (double)INFINITY);
+}
+
+static void refused_elu(const layer_trace *f) {
+    nt_elu(f->x, -1);
+}
+
+static void refused_celu(const layer_trace *f) {
+    nt_celu(f->x, 0);
+}
+
+#define NEVER_SET(name, call)                             \
+    static void name##_of_nothing(const layer_trace *f) { \
+        nt_tensor nothing = {0};                          \
+        call;                                             \
+    }
+NEVER_SET(dense, nt_dense(f->model, "n", nothing, 2))
+NEVER_SET(embedding, nt_embedding(f->model, "n", nothing, 2, 2))
+NEVER_SET(dropout, nt_dropout(f->model, "n", nothing, 0.5))
+NEVER_SET(rate, nt_dropout(f->model, "n", f->x, nothing))
+NEVER_SET(conv, nt_conv_layer(f->model, "n", nothing, 2, nt_dims(3)))
+NEVER_SET(transposed, nt_conv_transposed_layer(f->model, "n", nothing, 2, nt_dims(3)))
+NEVER_SET(layer_norm, nt_layer_norm(f->model, "n", nothing))
+NEVER_SET(rms_norm, nt_rms_norm(f->model, "n", nothing))
+NEVER_SET(group_norm, nt_group_norm(f->model, "n", nothing, 2))
+NEVER_SET(batch_norm, nt_batch_norm(f->model, "n", nothing))
+NEVER_SET(compute, nt_to_compute(f->model, nothing))
+NEVER_SET(state_set, (nt_state(f->model, "s", nt_dims(2)), nt_state_set(f->model, "s", nothing)))
+#define OF_NOTHING(name, what, argument) \
+    { name##_of_nothing, what ": " argument " was never set: it is zero bytes, not the result of an operation" }
+
 static const layer_refusal refusals[] = {
+    OF_NOTHING(dense, "dense", "x"),
+    OF_NOTHING(embedding, "embedding", "integers"),
+    OF_NOTHING(dropout, "dropout", "x"),
+    OF_NOTHING(rate, "dropout", "the rate"),
+    OF_NOTHING(conv, "conv_layer", "x"),
+    OF_NOTHING(transposed, "conv_transposed_layer", "x"),
+    OF_NOTHING(layer_norm, "layer_norm", "x"),
+    OF_NOTHING(rms_norm, "rms_norm", "x"),
+    OF_NOTHING(group_norm, "group_norm", "x"),
+    OF_NOTHING(batch_norm, "batch_norm", "x"),
+    OF_NOTHING(compute, "to_compute", "x"),
+    OF_NOTHING(state_set, "state_set", "value"),
+    {refused_slope, "leaky_relu: the slope is a finite number, got inf"},
+    {refused_elu, "elu: alpha is a finite number from 0 on, got -1"},
+    {refused_celu, "celu: alpha is a finite number above 0, got 0"},
     {refused_conv_kernel, "conv_layer: 'c' with a kernel of [3] needs a floating tensor [samples, positions..., "
                           "channels] with an axis of positions for each of the kernel's 1 to 3, got f32[8,6,6,4]"},
     {refused_conv_groups, "conv_layer: 'c' has 8 channels of 4 in 3 groups, which has to divide both"},
-    {refused_transposed, "conv_transposed_layer: 'c' has 0 channels of 4 in 1 groups, which has to divide both"},
+    {refused_transposed, "conv_transposed_layer: 'c' has 0 channels; it needs at least 1"},
     {refused_embedding, "embedding: 'e' needs an integer tensor and at least 1 row of depth 1, got f32 and 10 rows of "
                         "depth 4"},
-    {refused_norm_type, "layer_norm: 'n' needs a floating tensor of 1 or more axes, got i32[8,6,6,4]"},
-    {refused_norm_axes, "rms_norm: 'n' needs a floating tensor of 5 or more axes, got f32[8,6,6,4]"},
+    {refused_norm_type,
+     "layer_norm: 'n' needs a floating tensor of 2 or more axes, the first of which is the sample, got i32[8,6,6,4]"},
+    {refused_norm_axes,
+     "rms_norm: 'n' needs a floating tensor of 6 or more axes, the first of which is the sample, got f32[8,6,6,4]"},
+    {refused_sample, "layer_norm: 'n' needs a floating tensor of 5 or more axes, the first of which is the sample, got "
+                     "f32[8,6,6,4]"},
+    {refused_negative_axes, "layer_norm: 'n' is over the last -1 axes: give 1 or more, and fewer than 8"},
+    {refused_epsilon_layer,
+     "layer_norm: 'n' has epsilon -1; it is added to the variance and has to be a finite number above 0"},
+    {refused_epsilon_rms,
+     "rms_norm: 'n' has epsilon -1e-06; it is added to the variance and has to be a finite number above 0"},
+    {refused_epsilon_group,
+     "group_norm: 'n' has epsilon nan; it is added to the variance and has to be a finite number above 0"},
+    {refused_epsilon_batch,
+     "batch_norm: 'n' has epsilon inf; it is added to the variance and has to be a finite number above 0"},
     {refused_groups, "group_norm: 'n' has 4 channels, which 3 groups do not divide"},
     {refused_rate, "batch_norm: 'n' has rate 1.5; it is above 0 and at most 1"},
     {refused_single,
@@ -369,6 +528,7 @@ int main(void) {
         cmocka_unit_test(activations_f32),
         cmocka_unit_test(activations_f64),
         cmocka_unit_test(the_tanh_gelu_is_a_line_far_from_zero),
+        cmocka_unit_test(activations_take_floating_tensors_only),
         cmocka_unit_test(norms_f32),
         cmocka_unit_test(norms_f64),
         cmocka_unit_test(embedding_f32),
