@@ -6,13 +6,16 @@
 #include "nitro/nn.h"
 
 typedef struct nt_attention_options {
-    nt_tensor mask; /* bool, broadcast to [batch, heads, queries, keys]: true where a query may see a key. All when not
-                       given */
-    bool causal;    /* query i sees keys 0..i + query_offset only */
+    /* bool that broadcasts to [batch, heads, queries, keys]: true where a query may see a key. All when not given. Axes
+     * are aligned at the last, and each is 1 or of that size: a mask of the keys of each sample, as for padding, is
+     * [batch, 1, 1, keys], one that all samples share [queries, keys]. */
+    nt_tensor mask;
+    bool causal;          /* query i sees keys 0..i + query_offset only */
     int64_t query_offset; /* with a causal one: keys that came before the first query, as in decoding */
-    nt_tensor
-        lengths;  /* integers [batch]: of each sample only the first so many keys are seen, the others are padding */
-    double scale; /* of the scores: 1 / sqrt(depth) */
+    /* Integers [batch]: of each sample only the first so many keys are seen, the others are padding. One below 0 counts
+     * as 0, one above the number of keys as that. */
+    nt_tensor lengths;
+    double scale; /* of the scores, finite: 1 / sqrt(depth) */
 } nt_attention_options;
 /* softmax(scale q k^T) v (Vaswani et al. 2017): queries [batch, heads, queries, depth], keys [batch, groups, keys,
  * depth], values [batch, groups, keys, width] to [batch, heads, queries, width]. Where there are fewer groups than
@@ -24,7 +27,7 @@ nt_tensor nt_attention_at(nt_tensor queries, nt_tensor keys, nt_tensor values, n
                           nt_site site);
 
 typedef struct nt_rotary_options {
-    double base;        /* 10000 */
+    double base;        /* above 0: 10000 */
     int64_t offset;     /* of the first position: 0 */
     nt_tensor position; /* an integer scalar, added to the offset: where it is not known before the program runs */
     bool interleaved;   /* pairs are elements 2i and 2i + 1; else i and i + depth / 2 */
@@ -35,7 +38,8 @@ typedef struct nt_rotary_options {
 nt_tensor nt_rotary_at(nt_tensor x, nt_rotary_options options, nt_site site);
 
 /* Keys and values of the positions so far, for decoding: each [batch, groups, length, head_size], position p in place p
- * mod length. It may be the carry of a loop, or what a program returns and the next run of it is given. */
+ * mod length, so one behind the length takes the place of the first that is left. It may be the carry of a loop, or
+ * what a program returns and the next run of it is given. */
 typedef struct nt_attention_cache {
     nt_tensor keys, values;
 } nt_attention_cache;
@@ -47,17 +51,18 @@ nt_attention_cache nt_attention_cache_empty_at(nt_dtype dtype, int64_t batch, in
 
 typedef struct nt_multi_head_options {
     int64_t groups;    /* heads of keys and values: as many as of queries. Divides them */
-    int64_t head_size; /* features of a head: those of x / heads */
-    nt_tensor context; /* [batch, keys, features]: where keys and values come from; x when not given */
-    nt_tensor mask;    /* as of nt_attention */
+    int64_t head_size; /* features of a head: those of x / heads, which then divides them. Even with rotary positions */
+    nt_tensor context; /* [batch, keys, features], of x's type: where keys and values come from; x when not given */
+    nt_tensor mask;    /* as of nt_attention; keys are the positions of the context, or the places of the cache */
     nt_tensor lengths; /* the same */
     bool causal;
     bool rotary; /* positions by nt_rotary, of queries and keys */
     /* Decoding: x are the positions from `position`, an integer scalar, on. Their keys and values are written into the
      * cache, which is set to what it is then, and each sees those of its own and of the positions before that the cache
      * still has: with one position in x the last `length`, further ones have taken the places of the first; with
-     * several all, and they have to end within the length. As with `causal`, which gives the same for all positions at
-     * once. The mask is over the places of the cache. */
+     * several all, and they have to end within the length: only the program knows the position, and where they do not
+     * it writes them into the last places, over others, so the result is wrong. As with `causal`, which gives the same
+     * for all positions at once. */
     nt_attention_cache *cache;
     nt_tensor position;
     bool no_bias;

@@ -3,8 +3,9 @@
 
 #include <float.h>
 #include <math.h>
+#include <stdio.h>
 
-#include "nn/nn.h"
+#include "nn/model.h"
 
 static nt_tensor number(double value) {
     return nt_tensor_number(value);
@@ -90,7 +91,9 @@ static bool operands_fit(nt_shape q, nt_shape k, nt_shape v) {
 }
 
 static bool check(nt_tensor queries, nt_tensor keys, nt_tensor values, nt_site site) {
-    if (nt__tensor_failed(queries) || nt__tensor_failed(keys) || nt__tensor_failed(values)) return false;
+    if (!nt__tensor_given(queries, site, "attention", "queries") ||
+        !nt__tensor_given(keys, site, "attention", "keys") || !nt__tensor_given(values, site, "attention", "values"))
+        return false;
     nt__type types[3] = {{nt_dtype_of(queries), nt_shape_of(queries)},
                          {nt_dtype_of(keys), nt_shape_of(keys)},
                          {nt_dtype_of(values), nt_shape_of(values)}};
@@ -109,7 +112,7 @@ static bool check(nt_tensor queries, nt_tensor keys, nt_tensor values, nt_site s
 /* Whether a tensor that may be left out has integers of this shape. */
 static bool check_integers(const char *what, const char *which, nt_tensor x, nt_shape wanted, nt_site site) {
     if (!x.trace) return true;
-    if (nt__tensor_failed(x)) return false;
+    if (!nt__tensor_given(x, site, what, which)) return false;
     nt__type type = {nt_dtype_of(x), nt_shape_of(x)};
     char text[NT__TYPE_TEXT], shape[NT__TYPE_TEXT];
     if (type.dtype != NT_BOOL && !nt_dtype_is_float(type.dtype) && nt_shape_equal(type.shape, wanted)) return true;
@@ -118,12 +121,50 @@ static bool check_integers(const char *what, const char *which, nt_tensor x, nt_
     return false;
 }
 
+/* Whether a shape of as many axes or fewer broadcasts to `wanted` and enlarges nothing. */
+static bool broadcasts_to(nt_shape shape, nt_shape wanted) {
+    bool right = shape.rank <= wanted.rank;
+    for (int i = 1; right && i <= shape.rank; i++) {
+        int64_t size = shape.dims[shape.rank - i];
+        right = size == 1 || size == wanted.dims[wanted.rank - i];
+    }
+    return right;
+}
+
+/* `scores` is [batch, heads, queries, keys]. */
+static bool check_mask(const char *what, nt_tensor mask, nt_shape scores, nt_site site) {
+    if (!mask.trace) return true;
+    if (!nt__tensor_given(mask, site, what, ".mask")) return false;
+    nt__type type = {nt_dtype_of(mask), nt_shape_of(mask)};
+    if (type.dtype == NT_BOOL && broadcasts_to(type.shape, scores)) return true;
+    char text[NT__TYPE_TEXT], wanted[NT__TYPE_TEXT];
+    nt__trace_fail(site, what,
+                   ".mask is %s and has to be bool that broadcasts to [batch, heads, queries, keys], here %s: aligned "
+                   "at the last axis, each size is 1 or the same. One for the keys of each sample, as for padding, is "
+                   "[batch, 1, 1, keys]",
+                   nt__type_text(type, text), nt__shape_text(scores, wanted));
+    return false;
+}
+
+/* What says which keys are seen. */
+static bool check_seen(const char *what, nt_tensor mask, nt_tensor lengths, nt_shape scores, nt_site site) {
+    return check_mask(what, mask, scores, site) &&
+           check_integers(what, ".lengths", lengths, nt_dims(scores.dims[0]), site);
+}
+
+static bool check_scale(double scale, nt_site site) {
+    if (isfinite(scale)) return true;
+    nt__trace_fail(site, "attention", ".scale is %g and has to be finite", nt__plain_nan(scale));
+    return false;
+}
+
 nt_tensor nt_attention_at(nt_tensor queries, nt_tensor keys, nt_tensor values, nt_attention_options options,
                           nt_site site) {
     if (!check(queries, keys, values, site)) return nt__failed();
-    nt_shape samples = nt_dims(nt_shape_of(keys).dims[0]);
-    if (!check_integers("attention", ".lengths", options.lengths, samples, site)) return nt__failed();
-    nt_shape shape = nt_shape_of(queries);
+    nt_shape shape = nt_shape_of(queries), scores_shape = shape;
+    scores_shape.dims[3] = nt_shape_of(keys).dims[2];
+    if (!check_seen("attention", options.mask, options.lengths, scores_shape, site)) return nt__failed();
+    if (!check_scale(options.scale, site)) return nt__failed();
     nt_dtype dtype = nt_dtype_of(queries), wide = dtype == NT_F64 ? NT_F64 : NT_F32;
     double divisor = options.scale != 0 ? 1 / options.scale : sqrt((double)shape.dims[3]);
     nt_tensor turned = nt_transpose_at(for_heads(keys, shape.dims[1], site), nt_dims(0, 1, 3, 2), site);
@@ -176,7 +217,7 @@ static nt_tensor rotate(nt_tensor x, int along, const nt_rotary_options *options
 }
 
 nt_tensor nt_rotary_at(nt_tensor x, nt_rotary_options options, nt_site site) {
-    if (nt__tensor_failed(x)) return nt__failed();
+    if (!nt__tensor_given(x, site, "rotary", "x")) return nt__failed();
     nt__type type = {nt_dtype_of(x), nt_shape_of(x)};
     if (type.shape.rank != 4 || type.shape.dims[3] % 2 != 0 || !nt_dtype_is_float(type.dtype)) {
         char text[NT__TYPE_TEXT];
@@ -184,6 +225,10 @@ nt_tensor nt_rotary_at(nt_tensor x, nt_rotary_options options, nt_site site) {
                               "needs a floating tensor [batch, length, heads, depth] of even depth, got %s",
                               nt__type_text(type, text));
     }
+    if (!isfinite(options.base) || options.base < 0)
+        return nt__trace_fail(site, "rotary",
+                              ".base is %g and has to be a finite number above 0; not given, it is 10000",
+                              nt__plain_nan(options.base));
     if (!check_integers("rotary", ".position", options.position, (nt_shape){0}, site)) return nt__failed();
     return rotate(x, 1, &options, site);
 }
@@ -251,26 +296,49 @@ static nt_tensor attend(nt_model *m, nt_tensor x, int64_t heads, const nt_multi_
 }
 
 /* Fills in what was not given. */
-static bool complete(const char *name, nt_tensor x, int64_t heads, nt_multi_head_options *options, nt_site site) {
-    nt__type type = {nt_dtype_of(x), nt_shape_of(x)};
-    nt_shape context = nt_shape_of(options->context);
+static bool complete(const char *what, nt__type x, int64_t heads, nt_multi_head_options *options, nt_site site) {
     char text[NT__TYPE_TEXT];
-    bool shapes = type.shape.rank == 3 && (!options->context.trace || context.rank == 3);
-    if (!options->groups) options->groups = heads;
-    if (shapes && !options->head_size && heads > 0 && type.shape.dims[2] % heads == 0)
-        options->head_size = type.shape.dims[2] / heads;
-    bool fits = shapes && heads > 0 && options->head_size > 0 && options->groups > 0 && heads % options->groups == 0;
-    if (fits && (!options->rotary || options->head_size % 2 == 0)) return true;
-    if (fits) {
-        nt__trace_fail(site, "multi_head_attention",
-                       "'%s' has heads of size %lld, and rotary positions turn pairs: .head_size has to be even", name,
+    if (x.shape.rank != 3 || !nt_dtype_is_float(x.dtype))
+        nt__trace_fail(site, what, "x has to be floating [batch, length, features], got %s", nt__type_text(x, text));
+    else if (heads < 1)
+        nt__trace_fail(site, what, "it has %lld heads and needs at least 1", (long long)heads);
+    else if (options->head_size < 0)
+        nt__trace_fail(site, what, ".head_size is %lld and has to be above 0; not given, it is the features / heads",
                        (long long)options->head_size);
-        return false;
+    else if (!options->head_size && (x.shape.dims[2] < 1 || x.shape.dims[2] % heads != 0))
+        nt__trace_fail(site, what,
+                       "%lld heads do not divide the %lld features of x %s: give another number, or .head_size",
+                       (long long)heads, (long long)x.shape.dims[2], nt__type_text(x, text));
+    else if (options->groups < 0 || (options->groups && heads % options->groups != 0))
+        nt__trace_fail(site, what, ".groups is %lld and has to divide the %lld heads", (long long)options->groups,
+                       (long long)heads);
+    else {
+        if (!options->groups) options->groups = heads;
+        if (!options->head_size) options->head_size = x.shape.dims[2] / heads;
+        return true;
     }
-    nt__trace_fail(site, "multi_head_attention",
-                   "'%s' needs x (and a context) [batch, length, features], a number of heads that divides the "
-                   "features or a .head_size, and .groups that divide the heads; got %s, %lld heads and %lld groups",
-                   name, nt__type_text(type, text), (long long)heads, (long long)options->groups);
+    return false;
+}
+
+/* A context has the batch of x, and a type that layers compute in as that of x. */
+static bool check_context(const nt_model *m, const char *what, nt_tensor context, nt_tensor x, nt_site site) {
+    if (!context.trace) return true;
+    if (!nt__tensor_given(context, site, what, ".context")) return false;
+    nt__type type = {nt_dtype_of(context), nt_shape_of(context)}, own = {nt_dtype_of(x), nt_shape_of(x)};
+    if (type.shape.rank == 3 && type.shape.dims[0] == own.shape.dims[0] &&
+        nt__compute_dtype_of(m, context) == nt__compute_dtype_of(m, x))
+        return true;
+    char text[NT__TYPE_TEXT], own_text[NT__TYPE_TEXT];
+    nt__trace_fail(site, what,
+                   ".context is %s and has to be [batch, keys, features] with the batch and the type of x %s",
+                   nt__type_text(type, text), nt__type_text(own, own_text));
+    return false;
+}
+
+static bool check_rotary(const char *what, const nt_multi_head_options *options, nt_site site) {
+    if (!options->rotary || options->head_size % 2 == 0) return true;
+    nt__trace_fail(site, what, "the heads have size %lld, and rotary positions turn pairs: .head_size has to be even",
+                   (long long)options->head_size);
     return false;
 }
 
@@ -282,39 +350,57 @@ static bool cache_fits(const nt_model *m, nt_tensor cache, nt_tensor x, const nt
            shape.dims[2] >= positions.dims[1] && shape.dims[3] == options->head_size;
 }
 
-static bool check_cache(const nt_model *m, const char *name, nt_tensor x, const nt_multi_head_options *options,
+static bool check_cache(const nt_model *m, const char *what, nt_tensor x, const nt_multi_head_options *options,
                         nt_site site) {
-    const char *what = "multi_head_attention";
     const nt_attention_cache *cache = options->cache;
     char text[3][NT__TYPE_TEXT];
     if (!cache && !options->position.trace) return true;
     if (!cache || !options->position.trace || options->context.trace) {
-        nt__trace_fail(site, what, "'%s': .cache and .position go together, and without a .context", name);
+        nt__trace_fail(site, what, ".cache and .position go together, and without a .context");
         return false;
     }
-    if (nt__tensor_failed(cache->keys) || nt__tensor_failed(cache->values)) return false;
-    if (!check_integers(what, ".position", options->position, (nt_shape){0}, site)) return false;
+    if (!nt__tensor_given(cache->keys, site, what, ".cache->keys") ||
+        !nt__tensor_given(cache->values, site, what, ".cache->values") ||
+        !check_integers(what, ".position", options->position, (nt_shape){0}, site))
+        return false;
     if (cache_fits(m, cache->keys, x, options) && cache_fits(m, cache->values, x, options) &&
         nt_dtype_of(cache->keys) == nt_dtype_of(cache->values) &&
         nt_shape_equal(nt_shape_of(cache->keys), nt_shape_of(cache->values)))
         return true;
     nt__trace_fail(site, what,
-                   "'%s' needs a cache of keys and values [batch, %lld groups, length, %lld], of the type of x and at "
+                   "the cache has to be keys and values [batch, %lld groups, length, %lld], of the type of x and at "
                    "least as long; got %s and %s for x %s",
-                   name, (long long)options->groups, (long long)options->head_size,
+                   (long long)options->groups, (long long)options->head_size,
                    nt__type_text((nt__type){nt_dtype_of(cache->keys), nt_shape_of(cache->keys)}, text[0]),
                    nt__type_text((nt__type){nt_dtype_of(cache->values), nt_shape_of(cache->values)}, text[1]),
                    nt__type_text((nt__type){nt_dtype_of(x), nt_shape_of(x)}, text[2]));
     return false;
 }
 
+/* [batch, heads, queries, keys] */
+static nt_shape scores_of(nt_tensor x, int64_t heads, const nt_multi_head_options *options) {
+    nt_shape shape = nt_shape_of(x);
+    int64_t keys = options->context.trace ? nt_shape_of(options->context).dims[1]
+                   : options->cache       ? nt_shape_of(options->cache->keys).dims[2]
+                                          : shape.dims[1];
+    return nt_dims(shape.dims[0], heads, shape.dims[1], keys);
+}
+
+/* `what` is the call with the layer's name. */
+static bool check_layer(const nt_model *m, const char *what, nt_tensor x, int64_t heads, nt_multi_head_options *options,
+                        nt_site site) {
+    return complete(what, (nt__type){nt_dtype_of(x), nt_shape_of(x)}, heads, options, site) &&
+           check_rotary(what, options, site) && check_context(m, what, options->context, x, site) &&
+           check_cache(m, what, x, options, site) &&
+           check_seen(what, options->mask, options->lengths, scores_of(x, heads, options), site);
+}
+
 nt_tensor nt_multi_head_attention_at(nt_model *m, const char *name, nt_tensor x, int64_t heads,
                                      nt_multi_head_options options, nt_site site) {
-    const char *what = "multi_head_attention";
-    if (!nt__trace_given(m, site, what, "m") || !nt__trace_given(name, site, what, "name")) return nt__failed();
-    if (nt__tensor_failed(x) || !complete(name, x, heads, &options, site)) return nt__failed();
-    if (!check_cache(m, name, x, &options, site)) return nt__failed();
-    if (!nt_scope_enter(m, site, "%s", name)) return nt__failed();
+    char what[NT__MAX_PATH];
+    if (!nt__layer_given(m, name, x, site, "multi_head_attention")) return nt__failed();
+    snprintf(what, sizeof what, "multi_head_attention: '%s'", name);
+    if (!check_layer(m, what, x, heads, &options, site) || !nt_scope_enter(m, site, "%s", name)) return nt__failed();
     nt_tensor y = attend(m, x, heads, &options, site);
     nt_scope_leave(m);
     return y;

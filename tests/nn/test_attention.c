@@ -281,6 +281,10 @@ static void what_is_hidden_may_overflow(void **state) {
 
 /* ---- what is refused -------------------------------------------------------------------------------------------- */
 
+static nt_tensor sequence(void) {
+    return traced_input(1, (nt__type){NT_F32, nt_dims(2, 5, 12)});
+}
+
 static void other_depth(const layer_trace *t) {
     nt_attention(t->x, traced_input(1, (nt__type){NT_F32, nt_dims(2, 4, 5, 2)}), t->x);
 }
@@ -290,12 +294,90 @@ static void odd_depth(const layer_trace *t) {
 }
 
 static void heads_that_do_not_divide(const layer_trace *t) {
-    nt_multi_head_attention(t->model, "a", traced_input(1, (nt__type){NT_F32, nt_dims(2, 5, 12)}), 5);
+    nt_multi_head_attention(t->model, "a", sequence(), 5);
+}
+
+static void no_heads(const layer_trace *t) {
+    nt_multi_head_attention(t->model, "a", sequence(), 0);
+}
+
+static void negative_heads(const layer_trace *t) {
+    nt_multi_head_attention(t->model, "a", sequence(), 4, .head_size = -4);
+}
+
+static void groups_that_do_not_divide(const layer_trace *t) {
+    nt_multi_head_attention(t->model, "a", sequence(), 4, .groups = 3);
+}
+
+static void negative_groups(const layer_trace *t) {
+    nt_multi_head_attention(t->model, "a", sequence(), 4, .groups = -2);
+}
+
+static void integers_to_attend(const layer_trace *t) {
+    nt_multi_head_attention(t->model, "a", nt_convert(sequence(), NT_I32), 4);
+}
+
+static void x_of_four_axes(const layer_trace *t) {
+    nt_multi_head_attention(t->model, "a", t->x, 4);
+}
+
+static void attend_to(const layer_trace *t, nt_dtype dtype, nt_shape context) {
+    nt_multi_head_attention(t->model, "a", sequence(), 4, .context = traced_input(2, (nt__type){dtype, context}));
+}
+
+static void context_of_another_batch(const layer_trace *t) {
+    attend_to(t, NT_F32, nt_dims(3, 7, 8));
+}
+
+static void context_of_another_type(const layer_trace *t) {
+    attend_to(t, NT_F64, nt_dims(2, 7, 8));
+}
+
+static void context_of_two_axes(const layer_trace *t) {
+    attend_to(t, NT_F32, nt_dims(2, 7));
+}
+
+static void lengths_of_the_layer(const layer_trace *t) {
+    nt_multi_head_attention(t->model, "a", sequence(), 4, .lengths = traced_input(2, (nt__type){NT_I32, nt_dims(3)}));
+}
+
+static void a_negative_base(const layer_trace *t) {
+    nt_rotary(nt_slice(t->x, nt_dims(0, 0, 0, 0), nt_dims(2, 4, 5, 2)), .base = -2);
+}
+
+static void a_scale_that_is_infinite(const layer_trace *t) {
+    nt_attention(t->x, t->x, t->x, .scale = (double)INFINITY);
+}
+
+static void an_empty_cache(const layer_trace *t) {
+    nt_attention_cache cache = {0};
+    nt_multi_head_attention(t->model, "a", sequence(), 4, .cache = &cache,
+                            .position = nt_full(NT_I32, (nt_shape){0}, 1));
+}
+
+static void no_queries(const layer_trace *t) {
+    nt_attention((nt_tensor){0}, t->x, t->x);
+}
+
+static void no_keys(const layer_trace *t) {
+    nt_attention(t->x, (nt_tensor){0}, t->x);
+}
+
+static void no_values(const layer_trace *t) {
+    nt_attention(t->x, t->x, (nt_tensor){0});
+}
+
+static void nothing_to_turn(const layer_trace *t) {
+    (void)t;
+    nt_rotary((nt_tensor){0});
+}
+
+static void nothing_to_attend(const layer_trace *t) {
+    nt_multi_head_attention(t->model, "a", (nt_tensor){0}, 4);
 }
 
 static void odd_heads(const layer_trace *t) {
-    nt_tensor x = traced_input(1, (nt__type){NT_F32, nt_dims(2, 5, 12)});
-    nt_multi_head_attention(t->model, "a", x, 4, .rotary = true);
+    nt_multi_head_attention(t->model, "a", sequence(), 4, .rotary = true);
 }
 
 static void lengths_of_another_batch(const layer_trace *t) {
@@ -304,10 +386,6 @@ static void lengths_of_another_batch(const layer_trace *t) {
 
 static void a_position_with_a_fraction(const layer_trace *t) {
     nt_rotary(nt_slice(t->x, nt_dims(0, 0, 0, 0), nt_dims(2, 4, 5, 2)), .position = nt_full(NT_F32, (nt_shape){0}, 1));
-}
-
-static nt_tensor sequence(void) {
-    return traced_input(1, (nt__type){NT_F32, nt_dims(2, 5, 12)});
 }
 
 static void a_cache_without_a_position(const layer_trace *t) {
@@ -334,24 +412,98 @@ static void wrong_shapes_are_refused(void **state) {
                       "values [batch, groups, keys, width] of one floating type, where groups divides heads; got "
                       "f32[2,4,5,3], f32[2,4,5,2] and f32[2,4,5,3]"},
         {odd_depth, "rotary: needs a floating tensor [batch, length, heads, depth] of even depth, got f32[2,4,5,3]"},
-        {heads_that_do_not_divide,
-         "multi_head_attention: 'a' needs x (and a context) [batch, length, features], a number of heads that divides "
-         "the features or a .head_size, and .groups that divide the heads; got f32[2,5,12], 5 heads and 5 groups"},
-        {odd_heads,
-         "multi_head_attention: 'a' has heads of size 3, and rotary positions turn pairs: .head_size has to be "
-         "even"},
+        {heads_that_do_not_divide, "multi_head_attention: 'a': 5 heads do not divide the 12 features of x f32[2,5,12]: "
+                                   "give another number, or .head_size"},
+        {no_heads, "multi_head_attention: 'a': it has 0 heads and needs at least 1"},
+        {negative_heads, "multi_head_attention: 'a': .head_size is -4 and has to be above 0; not given, it is the "
+                         "features / heads"},
+        {groups_that_do_not_divide, "multi_head_attention: 'a': .groups is 3 and has to divide the 4 heads"},
+        {negative_groups, "multi_head_attention: 'a': .groups is -2 and has to divide the 4 heads"},
+        {integers_to_attend,
+         "multi_head_attention: 'a': x has to be floating [batch, length, features], got i32[2,5,12]"},
+        {x_of_four_axes, "multi_head_attention: 'a': x has to be floating [batch, length, features], got f32[2,4,5,3]"},
+        {context_of_another_batch, "multi_head_attention: 'a': .context is f32[3,7,8] and has to be [batch, keys, "
+                                   "features] with the batch and the type of x f32[2,5,12]"},
+        {context_of_another_type, "multi_head_attention: 'a': .context is f64[2,7,8] and has to be [batch, keys, "
+                                  "features] with the batch and the type of x f32[2,5,12]"},
+        {context_of_two_axes, "multi_head_attention: 'a': .context is f32[2,7] and has to be [batch, keys, features] "
+                              "with the batch and the type of x f32[2,5,12]"},
+        {odd_heads, "multi_head_attention: 'a': the heads have size 3, and rotary positions turn pairs: .head_size has "
+                    "to be even"},
         {lengths_of_another_batch, "attention: .lengths has to be integers [2], got i32[3]"},
+        {lengths_of_the_layer, "multi_head_attention: 'a': .lengths has to be integers [2], got i32[3]"},
         {a_position_with_a_fraction, "rotary: .position has to be integers [], got f32[]"},
+        {a_negative_base, "rotary: .base is -2 and has to be a finite number above 0; not given, it is 10000"},
+        {a_scale_that_is_infinite, "attention: .scale is inf and has to be finite"},
         {a_cache_without_a_position,
          "multi_head_attention: 'a': .cache and .position go together, and without a .context"},
-        {a_cache_of_other_groups,
-         "multi_head_attention: 'a' needs a cache of keys and values [batch, 2 groups, length, 3], of the type of x "
-         "and at least as long; got f32[2,4,8,3] and f32[2,4,8,3] for x f32[2,5,12]"},
-        {a_cache_shorter_than_x,
-         "multi_head_attention: 'a' needs a cache of keys and values [batch, 4 groups, length, 3], of the type of x "
-         "and at least as long; got f32[2,4,4,3] and f32[2,4,4,3] for x f32[2,5,12]"},
+        {a_cache_of_other_groups, "multi_head_attention: 'a': the cache has to be keys and values [batch, 2 groups, "
+                                  "length, 3], of the type of x "
+                                  "and at least as long; got f32[2,4,8,3] and f32[2,4,8,3] for x f32[2,5,12]"},
+        {a_cache_shorter_than_x, "multi_head_attention: 'a': the cache has to be keys and values [batch, 4 groups, "
+                                 "length, 3], of the type of x "
+                                 "and at least as long; got f32[2,4,4,3] and f32[2,4,4,3] for x f32[2,5,12]"},
+        {an_empty_cache,
+         "multi_head_attention: 'a': .cache->keys was never set: it is zero bytes, not the result of an operation"},
+        {no_queries, "attention: queries was never set: it is zero bytes, not the result of an operation"},
+        {no_keys, "attention: keys was never set: it is zero bytes, not the result of an operation"},
+        {no_values, "attention: values was never set: it is zero bytes, not the result of an operation"},
+        {nothing_to_turn, "rotary: x was never set: it is zero bytes, not the result of an operation"},
+        {nothing_to_attend, "multi_head_attention: x was never set: it is zero bytes, not the result of an operation"},
     };
     layers_refuse(nt_dims(2, 4, 5, 3), cases, sizeof cases / sizeof *cases);
+}
+
+/* ---- masks that are refused ------------------------------------------------------------------------------------- */
+
+/* Of scores [2, 1, 5, 5] by the operation, and of [2, 4, 5, 5] by the layer; each in a trace of its own. */
+static bool takes_mask(nt__type type, bool layer, const char *message) {
+    layer_trace t = layer_trace_begin(nt_dims(2, 1, 5, 3));
+    nt_tensor mask = traced_input(2, type), y;
+    if (layer)
+        y = nt_multi_head_attention(t.model, "a", sequence(), 4, .mask = mask);
+    else
+        y = nt_attention(t.x, t.x, t.x, .mask = mask);
+    bool taken = nt__trace_status(t.graph) == NT_OK;
+    if (taken)
+        assert_true(nt_shape_equal(nt_shape_of(y), layer ? nt_dims(2, 5, 12) : nt_dims(2, 1, 5, 3)));
+    else if (!strstr(nt_error_message(), message))
+        fail_msg("%s, not %s", nt_error_message(), message);
+    layer_trace_end(&t);
+    return taken;
+}
+
+static void a_mask_broadcasts_to_the_scores(void **state) {
+    (void)state;
+    static const struct {
+        nt__type type;
+        bool operation, layer;
+    } rows_of_masks[] = {
+        {{NT_BOOL, {0}}, true, true},
+        {{NT_BOOL, {1, {5}}}, true, true},
+        {{NT_BOOL, {2, {5, 5}}}, true, true},
+        {{NT_BOOL, {4, {2, 1, 1, 5}}}, true, true},
+        {{NT_BOOL, {4, {2, 1, 5, 5}}}, true, true},
+        {{NT_BOOL, {4, {2, 4, 5, 5}}}, false, true},
+        {{NT_BOOL, {3, {4, 1, 5}}}, false, true},
+        {{NT_BOOL, {3, {2, 1, 5}}}, false, false}, /* a padding mask without the axis of the heads */
+        {{NT_BOOL, {2, {2, 5}}}, false, false},
+        {{NT_BOOL, {2, {5, 4}}}, false, false},
+        {{NT_BOOL, {5, {1, 2, 4, 5, 5}}}, false, false},
+        {{NT_F32, {2, {5, 5}}}, false, false},
+    };
+    for (size_t i = 0; i < sizeof rows_of_masks / sizeof *rows_of_masks; i++) {
+        char type[NT__TYPE_TEXT], texts[2][512];
+        nt__type_text(rows_of_masks[i].type, type);
+        for (int layer = 0; layer < 2; layer++)
+            snprintf(texts[layer], sizeof texts[layer],
+                     ": %s: .mask is %s and has to be bool that broadcasts to [batch, heads, queries, keys], here "
+                     "[2,%d,5,5]: aligned at the last axis, each size is 1 or the same. One for the keys of each "
+                     "sample, as for padding, is [batch, 1, 1, keys]",
+                     layer ? "multi_head_attention: 'a'" : "attention", type, layer ? 4 : 1);
+        assert_int_equal(takes_mask(rows_of_masks[i].type, false, texts[0]), rows_of_masks[i].operation);
+        assert_int_equal(takes_mask(rows_of_masks[i].type, true, texts[1]), rows_of_masks[i].layer);
+    }
 }
 
 int main(void) {
@@ -364,6 +516,7 @@ int main(void) {
         cmocka_unit_test(lengths_hide_the_keys_behind_them),
         cmocka_unit_test(what_is_hidden_may_overflow),
         cmocka_unit_test(wrong_shapes_are_refused),
+        cmocka_unit_test(a_mask_broadcasts_to_the_scores),
     };
     return cmocka_run_group_tests(tests, NULL, traced_close_engine);
 }
