@@ -32,7 +32,8 @@ typedef struct nt_embedding_options {
     nt_init init;   /* nt_normal(1) */
 } nt_embedding_options;
 /* A vector of `depth` for each integer: [...] to [..., depth], rows of the parameter NAME.weight [rows, depth].
- * Integers outside 0..rows-1 in a field of the batch are found on the host before a batch is used. */
+ * Integers outside 0..rows-1 in a field of the batch are found on the host before a batch is used. Those that the
+ * program computes cannot be: below 0 they read the first row, else the last. */
 #define nt_embedding(m, name, integers, rows, depth, ...) \
     nt_embedding_at(m, name, integers, rows, depth, (nt_embedding_options){__VA_ARGS__}, NT_SITE)
 nt_tensor nt_embedding_at(nt_model *m, const char *name, nt_tensor integers, int64_t rows, int64_t depth,

@@ -71,8 +71,10 @@ typedef struct nt_run_options {
                                            step, from the initial parameters on; the schedule opt.ema_decay sets it */
     nt_maybe_double learning_rate;      /* 1e-3 */
     nt_maybe_bool check_divergence;     /* a loss that is not finite ends training: true */
-    const char *compute_dtype;          /* what layers compute in: "f32", "bf16" or "f16"; parameters and outputs stay
-                                           f32 (mixed precision, nitro/nn.h). Another type is other programs */
+    /* What layers compute in: "f32", "bf16" or "f16"; parameters and outputs stay f32 (mixed precision, nitro/nn.h).
+     * Another type is other programs. f16 is for evaluation and prediction: in training its small gradients become 0.
+     */
+    const char *compute_dtype;
     /* Records of the whole state in run_dir, from which a run goes on exactly where it was (resume): one behind the
      * validation of each epoch, one where training ends or is asked to stop. */
     nt_maybe_bool checkpoint;                 /* whether there are any: true. None with no_log */
