@@ -55,13 +55,18 @@ struct nt_tensors_content {
 };
 
 /* A claim about an argument that the host checks before the program runs: integers in low <= value < limit. It sticks
- * to the argument that `x` was reshaped or converted from; on any other tensor it is forgotten. */
+ * to the argument that `x` was reshaped or converted from; on any other tensor it is forgotten. True when the host
+ * makes sure of it, so that the program need not. The advice is a constant text, what to do where the check fails. */
 typedef struct nt__claim {
     int role, index;
     int64_t low, limit;
+    const char *advice;
     nt_site site;
 } nt__claim;
-void nt__claim_range(nt_tensor x, int64_t low, int64_t limit, nt_site site);
+bool nt__claim_range(nt_tensor x, int64_t low, int64_t limit, nt_site site); /* the advice: the data, or the number */
+bool nt__claim_range_advising(nt_tensor x, int64_t low, int64_t limit, const char *advice, nt_site site);
+/* The host checks what the current trace claims of arguments of this role. Until this is said it checks none. */
+void nt__claims_are_checked(int role);
 /* The claims of a trace. */
 const nt__claim *nt__claims(const nt__graph *graph, size_t *count);
 

@@ -248,6 +248,8 @@ struct nt__graph {
     char *message;
     nt__claim *claims;
     size_t claim_count, claim_capacity;
+    bool has_checked_role;
+    int checked_role; /* of the arguments whose claims the host checks */
     nt__captured captured;
     nt__quotient quotient;
     nt__graph *outer;

@@ -44,6 +44,7 @@ static bool input_parameters(nt__tracing *t) {
 nt_status nt__tracing_begin(nt__tracing *t, nt_run *run, bool training) {
     *t = (nt__tracing){.run = run, .graph = nt__trace_begin()};
     if (!t->graph) return NT_OUT_OF_MEMORY;
+    nt__claims_are_checked(NT__ROLE_BATCH);
     fill_view(run);
     memset(run->batch.inputs, 0, sizeof *run->batch.inputs * run->batch.count);
     run->batch.rows = 0;
@@ -224,8 +225,8 @@ nt_status nt__tracing_check_claims(nt__tracing *t) {
         const char *field = run->batch_fields[claims[i].index].name;
         nt_status status = nt__data_claim_range(run->data, field, claims[i].low, claims[i].limit);
         if (status != NT_OK)
-            return nt__fail(status, "%s:%d in %s: %s; correct the data, or the number of classes", claims[i].site.file,
-                            claims[i].site.line, claims[i].site.function, nt_error_message());
+            return nt__fail(status, "%s:%d in %s: %s; %s", claims[i].site.file, claims[i].site.line,
+                            claims[i].site.function, nt_error_message(), claims[i].advice);
     }
     return NT_OK;
 }

@@ -120,9 +120,9 @@ static void a_claim_sticks_to_the_argument(void **state) {
     nt__graph *graph = begin();
     size_t count;
     nt_tensor label = input(4, NT_U8, nt_dims(2, 3));
-    nt__claim_range(nt_convert(nt_reshape(label, 6), NT_I32), 0, 10, (nt_site){"f.c", "loss", 12});
-    nt__claim_range(nt_add(label, 1), 0, 11, NT_SITE);
-    nt__claim_range(nt_full(NT_I32, nt_dims(2), 1), 0, 11, NT_SITE);
+    assert_false(nt__claim_range(nt_convert(nt_reshape(label, 6), NT_I32), 0, 10, (nt_site){"f.c", "loss", 12}));
+    assert_false(nt__claim_range(nt_add(label, 1), 0, 11, NT_SITE));
+    assert_false(nt__claim_range(nt_full(NT_I32, nt_dims(2), 1), 0, 11, NT_SITE));
     const nt__claim *claims = nt__claims(graph, &count);
     assert_int_equal(count, 1);
     assert_int_equal(claims[0].role, 1);
@@ -132,6 +132,24 @@ static void a_claim_sticks_to_the_argument(void **state) {
     assert_int_equal(claims[0].site.line, 12);
     assert_string_equal(claims[0].site.function, "loss");
     assert_sound(graph);
+    nt__trace_end(graph);
+}
+
+/* Of the arguments that the host looks at the program need not check the values again, unless a conversion may have
+ * wrapped them. */
+static void the_host_makes_sure_of_arguments_of_one_role(void **state) {
+    (void)state;
+    nt__graph *graph = begin();
+    nt_tensor label = input(4, NT_I32, nt_dims(6)), other = nt__input(2, 0, "other", (nt__type){NT_I32, nt_dims(6)});
+    assert_false(nt__claim_range(label, 0, 10, NT_SITE));
+    nt__claims_are_checked(1);
+    assert_true(nt__claim_range(label, 0, 10, NT_SITE));
+    assert_true(nt__claim_range(nt_reshape(nt_convert(label, NT_I64), 2, 3), -1, 10, NT_SITE));
+    assert_true(nt__claim_range(nt_convert(label, NT_U8), 0, 256, NT_SITE));
+    assert_false(nt__claim_range(nt_convert(label, NT_U8), 0, 257, NT_SITE));
+    assert_false(nt__claim_range(nt_convert(nt_convert(label, NT_U8), NT_I32), -1, 10, NT_SITE));
+    assert_false(nt__claim_range(nt_add(label, 1), 0, 10, NT_SITE));
+    assert_false(nt__claim_range(other, 0, 10, NT_SITE));
     nt__trace_end(graph);
 }
 
@@ -211,6 +229,7 @@ int main(void) {
         cmocka_unit_test(zeros_where_the_loss_does_not_depend),
         cmocka_unit_test(a_failed_gradient_reaches_nothing),
         cmocka_unit_test(a_claim_sticks_to_the_argument),
+        cmocka_unit_test(the_host_makes_sure_of_arguments_of_one_role),
         cmocka_unit_test(every_allocation_may_fail),
         cmocka_unit_test(a_message_may_find_no_memory),
     };
