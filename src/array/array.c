@@ -57,17 +57,6 @@ void nt_array_free(nt_array *array) {
 
 /* ---- elements --------------------------------------------------------------------------------------------------- */
 
-/* The first element that this thread was asked for in vain since nt__elements_watch. */
-static _Thread_local nt__kept_error no_element;
-
-void nt__elements_watch(void) {
-    no_element.status = NT_OK;
-}
-
-nt_status nt__elements_status(void) {
-    return nt__error_raise(&no_element);
-}
-
 /* Address of an element; NULL with a message when there is none. */
 static void *element_at(const nt_array *array, int64_t index) {
     size_t size = nt_dtype_size(array->dtype);
@@ -80,7 +69,7 @@ static void *element_at(const nt_array *array, int64_t index) {
         count ? nt__fail(NT_INVALID, "element %" PRId64 " of an array %s: it has the elements 0 to %" PRId64, index,
                          text, count - 1)
               : nt__fail(NT_INVALID, "element %" PRId64 " of an array %s: it has no elements", index, text);
-    nt__error_keep(&no_element, status);
+    nt__calls_keep(status);
     return NULL;
 }
 

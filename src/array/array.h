@@ -30,12 +30,6 @@ bool nt__type_bytes(nt__type type, size_t *bytes);
 double nt__element_get(nt_dtype dtype, const void *at);
 void nt__element_set(nt_dtype dtype, void *at, double value);
 
-/* Whether nt_array_get and nt_array_set were asked on this thread, since the watch began, for an element that an array
- * does not have: neither returns a status, so whoever calls a hook looks here. The first such failure becomes the
- * thread's error. */
-void nt__elements_watch(void);
-nt_status nt__elements_status(void);
-
 /* Writes a number as one element; false when the type does not have it: a fraction for an integer, more than the type
  * holds. A floating type rounds. */
 bool nt__element_from_number(nt_dtype dtype, void *at, double number);

@@ -40,6 +40,12 @@ nt_status nt__error_keep(nt__kept_error *kept, nt_status status);
 /* Makes the kept error the thread's; NT_OK when none is kept. */
 nt_status nt__error_raise(const nt__kept_error *kept);
 
+/* Calls that return no status, as an operation or nt_array_get: what one of them has to fail with is kept for whoever
+ * called the hook that it stands in. The first failure on this thread since the watch began becomes the thread's. */
+void nt__calls_watch(void);
+void nt__calls_keep(nt_status status); /* with the thread's message */
+nt_status nt__calls_status(void);
+
 /* ---- memory ----------------------------------------------------------------------------------------------------- */
 
 /* Every allocation of the library comes from here; each can fail, sets the message itself and returns NULL. Memory is

@@ -108,6 +108,22 @@ nt_status nt__error_raise(const nt__kept_error *kept) {
     return kept->status == NT_OK ? NT_OK : nt__fail(kept->status, "%s", kept->message);
 }
 
+/* ---- calls that return no status -------------------------------------------------------------------------------- */
+
+static _Thread_local nt__kept_error of_calls;
+
+void nt__calls_watch(void) {
+    of_calls.status = NT_OK;
+}
+
+void nt__calls_keep(nt_status status) {
+    nt__error_keep(&of_calls, status);
+}
+
+nt_status nt__calls_status(void) {
+    return nt__error_raise(&of_calls);
+}
+
 /* ---- notices ---------------------------------------------------------------------------------------------------- */
 
 static void notice_to_standard_error(const char *line, void *context) {

@@ -114,9 +114,9 @@ nt_status nt__source_begin(const nt__split *split, int64_t epoch, uint64_t seed)
     nt_status status = wait_for_the_last_pass(split);
     if (status != NT_OK) return status;
     nt__fail_nothing();
-    nt__elements_watch();
+    nt__calls_watch();
     status = source->begin(source->context, epoch, seed);
-    return explain(source, "begin", status == NT_OK ? nt__elements_status() : status);
+    return explain(source, "begin", status == NT_OK ? nt__calls_status() : status);
 }
 
 /* ---- what came -------------------------------------------------------------------------------------------------- */
@@ -218,10 +218,10 @@ static nt_status call_read(handed *h, nt_host_batch *batch) {
     const nt_source *source = &h->split->source;
     nt_request request = h->request;
     nt__fail_nothing();
-    nt__elements_watch();
+    nt__calls_watch();
     nt_status status = read_cancellable(source, &request);
     if (status == NT_OK) status = check_request(&h->request, &request);
-    if (status == NT_OK) status = nt__elements_status();
+    if (status == NT_OK) status = nt__calls_status();
     return explain(source, "read", status == NT_OK ? take(h, batch) : status);
 }
 

@@ -69,6 +69,8 @@ nt_status nt_preset(const nt_experiment *experiment, const char *name, void *fie
     nt_status status = nt__preset_find(experiment, name, &index);
     if (status != NT_OK) return status;
     experiment->set_defaults(fields);
+    nt__calls_watch();
     experiment->hooks.preset(index, NULL, fields);
-    return NT_OK;
+    status = nt__calls_status();
+    return status == NT_OK ? NT_OK : nt__fail_in(status, "preset %s of %s", name, experiment->name);
 }

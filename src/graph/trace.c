@@ -72,7 +72,7 @@ nt_tensor nt__trace_fail(nt_site site, const char *what, const char *format, ...
     if (current)
         keep_error(text.failed ? NULL : text.data);
     else if (!text.failed)
-        nt__fail(NT_INVALID, "%s", text.data);
+        nt__calls_keep(nt__fail(NT_INVALID, "%s", text.data));
     nt__text_free(&text);
     return nt__failed();
 }

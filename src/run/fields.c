@@ -90,7 +90,13 @@ static void note_derived(nt_run *run, const void *before) {
     }
 }
 
-nt_status nt__hook_status(const nt_run *run, const char *hook, nt_status status) {
+void nt__hook_begin(void) {
+    nt__fail_nothing();
+    nt__calls_watch();
+}
+
+nt_status nt__hook_end(const nt_run *run, const char *hook, nt_status status) {
+    if (status == NT_OK) status = nt__calls_status();
     if (status == NT_OK) return NT_OK;
     if (!*nt_error_message()) nt__fail(status, "the hook returned '%s'", nt_status_name(status));
     return nt__fail_in(status, "%s of %s", hook, run->experiment->name);
@@ -101,10 +107,8 @@ nt_status nt__fields_derive(nt_run *run) {
     void *before = nt__arena_alloc(&run->arena, 1, run->experiment->size + 1);
     if (!before) return NT_OUT_OF_MEMORY;
     memcpy(before, run->fields, run->experiment->size);
-    nt__fail_nothing();
-    nt__elements_watch();
+    nt__hook_begin();
     nt_status status = run->experiment->hooks.derive(run->fields, run->data);
-    if (status == NT_OK) status = nt__elements_status();
     note_derived(run, before);
-    return nt__hook_status(run, "derive", status);
+    return nt__hook_end(run, "derive", status);
 }

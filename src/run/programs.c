@@ -10,7 +10,10 @@
 
 /* The name is copied at once: a hook may write it into the same memory each time. */
 static nt_status name_group(nt_run *run, const nt__leaf *leaf, const char **out) {
+    nt__hook_begin();
     const char *name = run->experiment->hooks.param_group(run->fields, leaf->path);
+    nt_status status = nt__hook_end(run, "param_group", NT_OK);
+    if (status != NT_OK) return status;
     if (name && !*name)
         return nt__fail(NT_INVALID,
                         "the param_group hook gave an empty name for parameter '%s'; NULL puts it into the group "

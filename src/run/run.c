@@ -52,14 +52,13 @@ static nt_status build_data(nt_run *run, const nt_run_options *options) {
     run->data = nt__data_new();
     if (!run->data) return NT_OUT_OF_MEMORY;
     if (run->settings.no_data) return NT_OK;
-    nt__fail_nothing();
-    nt__elements_watch();
+    nt__hook_begin();
     nt_status status = run->experiment->hooks.build_data(run->fields, run->data);
     nt_status kept = nt_data_status(run->data);
     if (kept != NT_OK) status = kept;
-    if (status == NT_OK) status = nt__elements_status();
+    if (status == NT_OK) status = nt__calls_status();
     if (status == NT_OK) status = nt__data_check(run->data);
-    status = nt__hook_status(run, "build_data", status);
+    status = nt__hook_end(run, "build_data", status);
     if (status != NT_OK) return status;
     status = derive(run, options);
     if (status != NT_OK) return status;

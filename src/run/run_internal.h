@@ -481,8 +481,10 @@ void nt__transfers_free(nt_run *run);
 /* fields.c: the handle's own copy of the experiment. */
 nt_status nt__fields_take(nt_run *run, const void *fields, const char *preset);
 nt_status nt__fields_derive(nt_run *run);
-/* What a hook returned, with a message that names it in any case. */
-nt_status nt__hook_status(const nt_run *run, const char *hook, nt_status status);
+/* Around a call of a host hook. What it returned, else that of a call of ours in it that has no status to return: an
+ * operation, for which no trace is under way, or an element that an array has not. The message names the hook. */
+void nt__hook_begin(void);
+nt_status nt__hook_end(const nt_run *run, const char *hook, nt_status status);
 void nt__fields_free(nt_run *run);
 
 /* device_fields.c: Device fields as inputs of the programs. */

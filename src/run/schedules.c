@@ -325,10 +325,10 @@ nt_status nt__schedules_bind(nt_run *run, const nt_named_schedule *option) {
         return status == NT_OK ? tell_dropped(run, option) : status;
     }
     if (!run->experiment->hooks.schedules) return NT_OK;
+    nt__hook_begin();
     run->experiment->hooks.schedules(run->fields, &declared);
-    nt_status status = declared.status;
-    status = status == NT_OK ? bind_all(run, declared.items, declared.count)
-                             : nt__fail_in(status, "schedules of %s", run->experiment->name);
+    nt_status status = nt__hook_end(run, "schedules", declared.status);
+    if (status == NT_OK) status = bind_all(run, declared.items, declared.count);
     nt__schedules_free(&declared);
     return status;
 }
@@ -370,7 +370,10 @@ static nt_status check_rate(const nt_run *run, const nt__binding *binding, int64
 
 static nt_status find_value(const nt_run *run, nt__binding *binding, int64_t step) {
     if (binding->held) return NT_OK;
+    nt__calls_watch();
     double value = nt__schedule_value(&binding->schedule, step, run->horizon);
+    nt_status status = nt__calls_status();
+    if (status != NT_OK) return nt__fail_in(status, "schedule '%s' of %s", binding->name, source_of(run));
     if (isfinite(value)) {
         binding->value = value;
         return NT_OK;

@@ -159,12 +159,13 @@ static nt_status store(nt_run *run, const nt__setting *setting, const found *fro
 static nt_status find_declared(nt_run *run, const nt__setting *setting, nt__settings *out) {
     found value = {0};
     bool is_given = false;
-    nt_status status = NT_OK;
+    nt_status status;
     nt__source *from = &AT(nt__source, &out->from, setting->from);
     *from = NT__FROM_DEFAULT;
-    if (read_hook(run, setting, &value)) {
-        *from = NT__FROM_HOOK;
-    } else {
+    nt__hook_begin();
+    if (read_hook(run, setting, &value)) *from = NT__FROM_HOOK;
+    status = nt__hook_end(run, setting->name, NT_OK);
+    if (status == NT_OK && *from != NT__FROM_HOOK) {
         status = read_field(run, setting, &value, &is_given);
         if (is_given) *from = NT__FROM_FIELD;
     }
@@ -339,6 +340,12 @@ bool nt__is_manual(const nt_experiment *experiment, const void *fields) {
     return hooks->train_step && (!hooks->manual_training || hooks->manual_training(fields));
 }
 
+static nt_status find_manual(nt_run *run) {
+    nt__hook_begin();
+    run->settings.manual = nt__is_manual(run->experiment, run->fields);
+    return nt__hook_end(run, "manual_training", NT_OK);
+}
+
 static nt_status take_loggers(nt_run *run, const nt_run_options *options) {
     nt__settings *s = &run->settings;
     nt_status status = nt__loggers_check_own(options->loggers, options->logger_count);
@@ -365,7 +372,7 @@ nt_status nt__settings_resolve(nt_run *run, const nt_run_options *options) {
     if (status == NT_OK) status = take_options(run, options, s);
     if (status == NT_OK && !s->checkpoint_mode) s->checkpoint_mode = usual_mode(s->checkpoint_metric);
     s->from.rule = run->experiment->hooks.optimizer ? NT__FROM_HOOK : NT__FROM_DEFAULT;
-    s->manual = nt__is_manual(run->experiment, run->fields);
+    if (status == NT_OK) status = find_manual(run);
     s->no_data = options->no_data;
     s->no_log = options->no_log;
     s->evaluate_only = options->evaluate_only || options->no_data;

@@ -140,6 +140,128 @@ static void hooks_are_checked(void **state) {
     refuse(&changed, &e, o, "the tensor belongs to an earlier trace");
 }
 
+/* ---- operations where no trace is under way --------------------------------------------------------------------- */
+
+/* Each hook returns what is right, and calls an operation. */
+#define STRAY (void)nt_full(NT_F32, nt_dims(2), 1)
+
+static nt_status stray_build_data(const void *e, nt_data *data) {
+    STRAY;
+    return Toy_experiment()->hooks.build_data(e, data);
+}
+static nt_status stray_derive(void *e, const nt_data *data) {
+    (void)e, (void)data;
+    STRAY;
+    return NT_OK;
+}
+static double stray_number(const void *e) {
+    (void)e;
+    STRAY;
+    return 0.01;
+}
+static bool stray_truth(const void *e) {
+    (void)e;
+    STRAY;
+    return false;
+}
+static nt_tensor never_traced(const void *view, nt_model *m, nt_batch *batch, nt_optimizers *optimizers,
+                              nt_device_metrics *metrics) {
+    (void)view, (void)m, (void)batch, (void)optimizers, (void)metrics;
+    return (nt_tensor){0};
+}
+static nt_rule stray_rule(const void *e, const char *group) {
+    (void)e, (void)group;
+    STRAY;
+    return nt_adam();
+}
+static double stray_decay(const void *e, const char *group) {
+    (void)e, (void)group;
+    STRAY;
+    return 0.5;
+}
+static double plain_decay(const void *e, const char *group) {
+    (void)e, (void)group;
+    return 0.5;
+}
+static bool stray_choice(const void *e, const char *path, nt_shape shape) {
+    (void)e, (void)path, (void)shape;
+    STRAY;
+    return false;
+}
+static nt_anchor stray_anchor(const void *e, const char *group) {
+    (void)e, (void)group;
+    STRAY;
+    return (nt_anchor){0};
+}
+static const char *stray_group(const void *e, const char *path) {
+    (void)e, (void)path;
+    STRAY;
+    return NULL;
+}
+static void stray_schedules(const void *e, nt_schedules *out) {
+    (void)e, (void)out;
+    STRAY;
+}
+
+/* The failure names the hook, the place of the call, and says what is wrong. */
+static void refuse_stray(const char *hook, const char *function) {
+    char expected[64];
+    Toy e = Toy_defaults();
+    snprintf(expected, sizeof expected, "in %s: ", function);
+    refuse(&changed, &e, quiet_options(NULL), "no trace is under way: operations belong in traced hooks");
+    assert_memory_equal(nt_error_message(), hook, strlen(hook));
+    assert_non_null(strstr(nt_error_message(), "test_setup.c:"));
+    assert_non_null(strstr(nt_error_message(), expected));
+}
+
+static void operations_in_host_hooks_are_refused(void **state) {
+    (void)state;
+    toy()->hooks.build_data = stray_build_data;
+    refuse_stray("build_data of Toy: ", "stray_build_data");
+    toy()->hooks.derive = stray_derive;
+    refuse_stray("derive of Toy: ", "stray_derive");
+    toy()->hooks.learning_rate = stray_number;
+    refuse_stray("learning_rate of Toy: ", "stray_number");
+    toy()->hooks.manual_training = stray_truth;
+    changed.hooks.train_step = never_traced;
+    refuse_stray("manual_training of Toy: ", "stray_truth");
+    toy()->hooks.optimizer = stray_rule;
+    refuse_stray("the optimizer of group 'default' of Toy: ", "stray_rule");
+    toy()->hooks.weight_decay = stray_decay;
+    refuse_stray("the optimizer of group 'default' of Toy: weight_decay of Toy: ", "stray_decay");
+    toy()->hooks.weight_decay = plain_decay;
+    changed.hooks.no_decay = stray_choice;
+    refuse_stray("no_decay of Toy: ", "stray_choice");
+    toy()->hooks.weight_decay = plain_decay;
+    changed.hooks.decay_anchor = stray_anchor;
+    refuse_stray("decay_anchor of Toy: ", "stray_anchor");
+    toy()->hooks.param_group = stray_group;
+    refuse_stray("param_group of Toy: ", "stray_group");
+    toy()->hooks.rate_ratio = stray_decay;
+    refuse_stray("rate_ratio of Toy: ", "stray_decay");
+    toy()->hooks.schedules = stray_schedules;
+    refuse_stray("schedules of Toy: ", "stray_schedules");
+}
+
+static double stray_rate(int64_t step, int64_t total, void *context) {
+    (void)step, (void)total, (void)context;
+    STRAY;
+    return 0.01;
+}
+
+static void an_operation_in_a_schedule_ends_training(void **state) {
+    (void)state;
+    Toy e = Toy_defaults();
+    nt_run *run;
+    nt_run_options options = quiet_options(NULL);
+    const nt_named_schedule schedules[] = {{"learning_rate", nt_schedule_of(stray_rate, NULL)}, {0}};
+    options.schedules = schedules;
+    assert_ok(nt_run_new(toy(), &e, &options, &run));
+    assert_fails(nt_train(run), NT_INVALID, "schedule 'learning_rate' of ");
+    assert_non_null(strstr(nt_error_message(), "in stray_rate: "));
+    nt_run_free(run);
+}
+
 /* ---- data: E-10, E-26, labels ----------------------------------------------------------------------------------- */
 
 static nt_status fails_to_build(const void *e, nt_data *data) {
@@ -422,6 +544,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(settings_are_checked),
         cmocka_unit_test(hooks_are_checked),
+        cmocka_unit_test(operations_in_host_hooks_are_refused),
+        cmocka_unit_test(an_operation_in_a_schedule_ends_training),
         cmocka_unit_test(data_is_checked),
         cmocka_unit_test(a_nan_at_the_first_step_names_what_it_can),
         cmocka_unit_test(a_handle_without_train_evaluates),
