@@ -166,6 +166,8 @@ typedef struct waving {
     nt_tensor x, lengths;
     nt_array *arrays[MOST_LEAVES + 2];
     size_t count;
+    nt_tensor values[MOST_LEAVES]; /* of the parameters */
+    size_t value_count;
 } waving;
 
 static nt_tensor call(const waving *w, nt_tensor x, nt_tensor counted, nt_recurrent_state *last) {
@@ -190,15 +192,13 @@ static void waving_begin(waving *w, recurrent_layer made_by, nt_direction direct
     w->lengths = traced_input(1, (nt__type){NT_I64, nt_dims(SAMPLES)});
     nt__model_begin(w->model, true, NULL);
     call(w, w->x, (nt_tensor){0}, NULL);
-    size_t count;
-    nt_tensor values[MOST_LEAVES];
-    const nt__leaf *leaves = nt__model_leaves(w->model, &count);
-    assert_true(count < MOST_LEAVES);
-    for (size_t i = 0; i < count; i++) {
+    const nt__leaf *leaves = nt__model_leaves(w->model, &w->value_count);
+    assert_true(w->value_count < MOST_LEAVES);
+    for (size_t i = 0; i < w->value_count; i++) {
         w->arrays[w->count] = waves(leaves[i].type.shape, start_of(leaves[i].path));
-        values[i] = traced_input((int)w->count++, leaves[i].type);
+        w->values[i] = traced_input((int)w->count++, leaves[i].type);
     }
-    nt__model_begin(w->model, false, values);
+    nt__model_begin(w->model, false, w->values);
 }
 
 /* Runs what was traced, and ends the trace; the arrays are the caller's. */
@@ -257,8 +257,13 @@ static nt_tensor cut_apart(const waving *w, nt_tensor *last) {
     return nt_concatenate_at(y, SAMPLES, 0, NT_SITE);
 }
 
+/* By x and by all parameters, one behind the other. */
 static nt_tensor gradient(const waving *w, nt_tensor y, nt_tensor last) {
-    return nt_grad(nt_add(nt_sum(nt_square(y)), nt_sum(last)), w->x);
+    nt_tensor inputs[MOST_LEAVES + 1] = {w->x}, gradients[MOST_LEAVES + 1];
+    memcpy(inputs + 1, w->values, w->value_count * sizeof *inputs);
+    nt_grads_at(nt_add(nt_sum(nt_square(y)), nt_sum(last)), inputs, w->value_count + 1, gradients, NT_SITE);
+    for (size_t i = 0; i <= w->value_count; i++) gradients[i] = nt_reshape(gradients[i], -1);
+    return nt_concatenate_at(gradients, (int)w->value_count + 1, 0, NT_SITE);
 }
 
 static void check_lengths(recurrent_layer made_by, nt_direction direction) {
