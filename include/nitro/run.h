@@ -95,8 +95,9 @@ typedef struct nt_run_options {
                                              those that are not kept are deleted, whosever they are: "run" */
     /* The record that the run goes on from, with its seed: "auto" for the newest of the run that wrote last in run_dir
      * (a notice where there is none, and the run begins anew), the path of one, or "RUN:best", "RUN:latest" where RUN
-     * is "latest", the id of a run or the folder of another one. Refused with the differences where the GraphConst fields, the layout of the
-     * parameters, a decay anchor or a rule is another than then. max_epochs may be another. NULL: the run begins anew.
+     * is "latest", the id of a run or the folder of another one. Refused with the differences where the GraphConst
+     * fields, the layout of the parameters, a decay anchor or a rule is another than then. max_epochs may be another.
+     * NULL: the run begins anew.
      */
     const char *resume;
     /* Parameters and layer states to start with, as nt_run_load_mapped takes them; nothing else of a checkpoint. A
