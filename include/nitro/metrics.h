@@ -44,7 +44,7 @@ typedef struct nt_device_metrics nt_device_metrics;
 typedef enum nt_combine { NT_COMBINE_MEAN, NT_COMBINE_SUM, NT_COMBINE_MAX, NT_COMBINE_MIN, NT_COMBINE_NONE } nt_combine;
 
 /* In device_metrics. The hook sees the real rows of a batch only, also of a short last one: axis 0 of outputs and
- * fields is their number. nt_device_mean is sum of sums / sum of counts. A nan stays a nan. */
+ * fields is their number. nt_device_mean is sum of sums / sum of counts, which are at least 0. A nan stays a nan. */
 #define nt_device_mean(m, name, sum, count) \
     nt_device_metric_at(m, name, NT_COMBINE_MEAN, NT_TENSOR(sum), NT_TENSOR(count), NT_SITE)
 #define nt_device_sum(m, name, x) nt_device_metric_at(m, name, NT_COMBINE_SUM, NT_TENSOR(x), NT_TENSOR(0), NT_SITE)

@@ -1,6 +1,7 @@
 /* What traced metric hooks report during a trace: named scalars and how they are combined.
  * Not here: reading the values and combining them (run).
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "nn/nn.h"
@@ -50,16 +51,22 @@ static bool fits_hook(const nt_device_metrics *metrics, nt_combine combine, cons
 }
 
 static bool is_scalar(nt_tensor x, const char *what, const char *name, const char *function, nt_site site) {
+    char argument[128];
     if (x.trace == NT_NUMBER_MARK) return true;
-    if (nt__tensor_failed(x)) {
-        /* An operation that failed has kept its error; a tensor of another trace has none yet. */
-        nt__trace_fail(site, function, "metric '%s': the %s is not a tensor of this trace", name, what);
-        return false;
-    }
+    snprintf(argument, sizeof argument, "metric '%.80s': the %s", name, what);
+    if (!nt__tensor_given(x, site, function, argument)) return false;
     if (nt_rank(x) == 0) return true;
     char text[NT__TYPE_TEXT];
     nt__trace_fail(site, function, "metric '%s': the %s is %s and must be a scalar: reduce it, as with nt_sum", name,
                    what, nt__type_text((nt__type){nt_dtype_of(x), nt_shape_of(x)}, text));
+    return false;
+}
+
+/* A nan stays one; what divides must not turn the sign. */
+static bool count_fits(nt_tensor count, const char *name, const char *function, nt_site site) {
+    if (!is_scalar(count, "count", name, function, site)) return false;
+    if (count.trace != NT_NUMBER_MARK || !(count.number < 0)) return true;
+    nt__trace_fail(site, function, "metric '%s': the count is %g; it must be at least 0", name, count.number);
     return false;
 }
 
@@ -72,7 +79,7 @@ void nt_device_metric_at(nt_device_metrics *metrics, const char *name, nt_combin
     }
     if (!name_is_right(metrics, name, function, site) || !fits_hook(metrics, combine, name, site) ||
         !is_scalar(value, combine == NT_COMBINE_MEAN ? "sum" : "value", name, function, site) ||
-        !is_scalar(count, "count", name, function, site))
+        !count_fits(count, name, function, site))
         return;
     const char *copy = nt__arena_strdup(&metrics->arena, name);
     if (!copy || !NT__GROW(metrics->items, metrics->count, metrics->capacity)) {

@@ -187,6 +187,117 @@ static void the_smoothing_may_be_an_input(void **state) {
     assert_true(fabs(some - (0.75 * (total - 2) + 0.25 * even)) < 1e-6);
 }
 
+/* ---- labels that are no classes --------------------------------------------------------------------------------- */
+
+/* Of four rows with the labels 0, 9, -1 and 1 of three classes, which the trace computes. */
+enum { STRANGERS = 4 };
+
+typedef nt_tensor (*of_labelled)(nt_tensor logits, nt_tensor labels);
+static nt_tensor of_all(nt_tensor logits, nt_tensor labels) {
+    return nt_cross_entropy(logits, labels, .reduction = NT_NONE);
+}
+static nt_tensor without_minus_one(nt_tensor logits, nt_tensor labels) {
+    return nt_cross_entropy(logits, labels, .reduction = NT_NONE, .ignores = true, .ignored = -1);
+}
+static nt_tensor mean_without_minus_one(nt_tensor logits, nt_tensor labels) {
+    return nt_cross_entropy(logits, labels, .ignores = true, .ignored = -1);
+}
+static nt_tensor hinge_of_all(nt_tensor logits, nt_tensor labels) {
+    return nt_hinge_classes(logits, labels, .reduction = NT_NONE);
+}
+
+static void check_strangers(of_labelled loss, size_t count, const bool *is_nan) {
+    static const float zeros[STRANGERS * 3];
+    nt_array *arrays[] = {nt_array_from(NT_F32, nt_dims(STRANGERS, 3), zeros),
+                          nt_array_from(NT_I32, nt_dims(STRANGERS), (int32_t[]){-1, 8, -2, 0})};
+    nt__graph *graph = nt__trace_begin();
+    assert_non_null(graph);
+    nt_tensor logits = traced_input(0, (nt__type){NT_F32, nt_dims(STRANGERS, 3)});
+    nt_tensor labels = nt_add(traced_input(1, (nt__type){NT_I32, nt_dims(STRANGERS)}), 1);
+    nt__result result = {"loss", loss(logits, labels), {0}};
+    traced program = traced_compile(traced_engine(), &result, 1);
+    nt__trace_end(graph);
+    nt_array *out;
+    traced_run(&program, arrays, &out);
+    traced_free(&program);
+    assert_int_equal(nt_shape_elements(out->shape), count);
+    for (size_t i = 0; i < count; i++) assert_int_equal(isnan(nt_array_get(out, (int64_t)i)), is_nan[i]);
+    nt_array_free(out);
+    for (int i = 0; i < 2; i++) nt_array_free(arrays[i]);
+}
+
+static void a_computed_label_that_is_no_class_costs_nan(void **state) {
+    (void)state;
+    check_strangers(of_all, STRANGERS, (bool[]){false, true, true, false});
+    check_strangers(without_minus_one, STRANGERS, (bool[]){false, true, false, false});
+    check_strangers(mean_without_minus_one, 1, (bool[]){true});
+    check_strangers(hinge_of_all, STRANGERS, (bool[]){false, true, true, false});
+}
+
+/* Whether the program looks whether labels are classes. The field has the role that the host checks. */
+static bool looks_at_labels(bool is_field, int64_t ignored) {
+    nt__graph *graph = nt__trace_begin();
+    assert_non_null(graph);
+    nt__claims_are_checked(is_field ? 0 : 1);
+    nt_tensor logits = traced_input(0, (nt__type){NT_F32, nt_dims(4, 3)});
+    nt_tensor field = nt_convert(traced_input(1, (nt__type){NT_U8, nt_dims(4)}), NT_I64);
+    nt_tensor loss = nt_cross_entropy(logits, field, .ignores = ignored != 0, .ignored = ignored);
+    nt__printed printed;
+    assert_ok(nt__print("looking", &(nt__result){"loss", loss, {0}}, 1, &printed));
+    bool looks = strstr(printed.text.data, "comparison_direction GE") != NULL;
+    nt__printed_free(&printed);
+    nt__trace_end(graph);
+    return looks;
+}
+
+static void the_program_does_not_look_at_what_the_host_checks(void **state) {
+    (void)state;
+    assert_false(looks_at_labels(true, 0));
+    assert_true(looks_at_labels(false, 0));
+    assert_false(looks_at_labels(true, -1));
+    assert_true(looks_at_labels(true, -100)); /* the host lets -50 through, which is in the range */
+    assert_false(looks_at_labels(true, 3));
+    assert_true(looks_at_labels(true, 4));
+}
+
+/* ---- a sum over a count ----------------------------------------------------------------------------------------- */
+
+/* The loss and its slope in the sum. */
+static void run_quotient(float sum, float count, double *loss, double *slope) {
+    nt_array *arrays[] = {nt_array_from(NT_F32, (nt_shape){0}, &sum), nt_array_from(NT_F32, (nt_shape){0}, &count)};
+    nt__graph *graph = nt__trace_begin();
+    assert_non_null(graph);
+    nt_tensor inputs[2], gradient;
+    for (int i = 0; i < 2; i++) inputs[i] = traced_input(i, (nt__type){NT_F32, {0}});
+    nt_tensor value = nt_weighted_loss(inputs[0], inputs[1]);
+    nt__gradient(value, inputs, 1, &gradient, NULL);
+    traced program =
+        traced_compile(traced_engine(), (nt__result[]){{"loss", value, {0}}, {"gradient", gradient, {0}}}, 2);
+    nt__trace_end(graph);
+    nt_array *results[2];
+    traced_run(&program, arrays, results);
+    traced_free(&program);
+    *loss = nt_array_get(results[0], 0);
+    *slope = nt_array_get(results[1], 0);
+    for (int i = 0; i < 2; i++) nt_array_free(arrays[i]), nt_array_free(results[i]);
+}
+
+static void a_weighted_loss_that_counts_nothing_is_0(void **state) {
+    (void)state;
+    static const float sums[] = {0, 5, INFINITY, NAN};
+    double loss, slope;
+    for (size_t i = 0; i < sizeof sums / sizeof *sums; i++) {
+        run_quotient(sums[i], 0, &loss, &slope);
+        assert_true(loss == 0 && slope == 0);
+    }
+    run_quotient(5, 4, &loss, &slope);
+    assert_true(loss == 1.25 && slope == 0.25);
+    run_quotient(5, -4, &loss, &slope);
+    assert_true(isnan(loss));
+    run_quotient(5, NAN, &loss, &slope);
+    assert_true(isnan(loss));
+}
+
 /* ---- reductions that no golden case has ------------------------------------------------------------------------- */
 
 static const float first[] = {1, 2, 0.5f, -1, -1, 0.25f}, second[] = {0.8f, 1.5f, 1, -0.5f, 0.2f, 0.9f};
@@ -270,6 +381,7 @@ static void labels_are_claimed_to_be_classes(void **state) {
     assert_int_equal(claims[0].index, 7);
     assert_int_equal(claims[0].low, 0);
     assert_int_equal(claims[0].limit, 10);
+    assert_non_null(strstr(claims[0].advice, ".ignores = true"));
     assert_int_equal(claims[0].site.line, line);
     assert_string_equal(claims[0].site.function, __func__);
     nt__trace_end(graph);
@@ -338,6 +450,130 @@ static void hinge_of_labels(const layer_trace *t) {
     nt_hinge_classes(t->x, t->x);
 }
 
+static nt_tensor one_hot_targets(void) {
+    return traced_input(2, (nt__type){NT_F32, nt_dims(4, 10)});
+}
+
+static const nt_tensor never;
+
+/* A call that gives no tensor. */
+#define REFUSED(name, call)                     \
+    static void name(const layer_trace *t) {    \
+        (void)t;                                \
+        assert_true(nt__tensor_failed((call))); \
+    }
+REFUSED(no_logits, nt_cross_entropy(never, labels()))
+REFUSED(no_targets, nt_cross_entropy(t->x, never, .reduction = NT_NONE))
+REFUSED(no_binary, nt_binary_cross_entropy(t->x, never, .reduction = NT_NONE))
+REFUSED(no_hinge, nt_hinge(t->x, never, .reduction = NT_NONE))
+REFUSED(no_scores, nt_hinge_classes(never, labels()))
+REFUSED(no_labels, nt_hinge_classes(t->x, never))
+REFUSED(no_prediction, nt_mse(never, t->x))
+REFUSED(no_target, nt_mae(t->x, never))
+REFUSED(no_huber, nt_huber(t->x, never))
+REFUSED(no_log_prediction, nt_kl_divergence(never, t->x))
+REFUSED(no_cosine, nt_cosine_loss(t->x, never))
+REFUSED(no_pairs, nt_info_nce(never, never, 1))
+REFUSED(no_temperature, nt_info_nce(t->x, t->x, never))
+REFUSED(no_sum, nt_weighted_loss(never, 1))
+REFUSED(no_count, nt_weighted_loss(nt_sum(t->x), never))
+REFUSED(number_of_mse, nt_mse(nt_tensor_number(3), t->x))
+REFUSED(number_of_weights, nt_cross_entropy(t->x, labels(), .class_weights = nt_tensor_number(2)))
+
+static void what_was_never_set_is_refused(void **state) {
+    (void)state;
+#define ZERO_BYTES " was never set: it is zero bytes, not the result of an operation"
+    static const layer_refusal cases[] = {
+        {no_logits, "cross_entropy: logits" ZERO_BYTES},
+        {no_targets, "cross_entropy: targets" ZERO_BYTES},
+        {no_binary, "binary_cross_entropy: targets" ZERO_BYTES},
+        {no_hinge, "hinge: targets" ZERO_BYTES},
+        {no_scores, "hinge_classes: scores" ZERO_BYTES},
+        {no_labels, "hinge_classes: labels" ZERO_BYTES},
+        {no_prediction, "mse: prediction" ZERO_BYTES},
+        {no_target, "mae: target" ZERO_BYTES},
+        {no_huber, "huber: target" ZERO_BYTES},
+        {no_log_prediction, "kl_divergence: log_prediction" ZERO_BYTES},
+        {no_cosine, "cosine_loss: b" ZERO_BYTES},
+        {no_pairs, "info_nce: a" ZERO_BYTES},
+        {no_temperature, "info_nce: temperature" ZERO_BYTES},
+        {no_sum, "weighted_loss: sum" ZERO_BYTES},
+        {no_count, "weighted_loss: count" ZERO_BYTES},
+        {number_of_mse, "mse: prediction is the number 3 and has to be a tensor; nt_full makes one"},
+        {number_of_weights, "cross_entropy: class_weights is the number 2 and has to be a tensor; nt_full makes one"},
+    };
+    layers_refuse(nt_dims(4, 10), cases, sizeof cases / sizeof *cases);
+}
+
+#define CROSS(name, ...) REFUSED(name, nt_cross_entropy(t->x, labels(), __VA_ARGS__))
+CROSS(smoothing_above, .label_smoothing = NT_TENSOR(1.5))
+CROSS(smoothing_of_1, .label_smoothing = NT_TENSOR(1))
+CROSS(smoothing_below, .label_smoothing = NT_TENSOR(-0.1))
+CROSS(smoothing_nan, .label_smoothing = NT_TENSOR((double)-NAN))
+CROSS(smoothing_of_rows, .label_smoothing = nt_full(NT_F32, nt_dims(4), 0.1))
+CROSS(smoothing_of_integers, .label_smoothing = nt_full(NT_I32, nt_dims(), 0))
+CROSS(ignored_alone, .ignored = 3)
+CROSS(ignored_too_large, .ignores = true, .ignored = (int64_t)1 << 40)
+CROSS(another_reduction, .reduction = (nt_reduction)7)
+REFUSED(soft_ignored_alone, nt_cross_entropy(t->x, one_hot_targets(), .ignored = -1))
+REFUSED(ignored_unsigned, nt_cross_entropy(t->x, nt_convert(labels(), NT_U8), .ignores = true, .ignored = -1))
+REFUSED(bool_labels, nt_cross_entropy(t->x, nt_equal(labels(), 0)))
+REFUSED(bool_labels_of_hinge, nt_hinge_classes(t->x, nt_equal(labels(), 0)))
+REFUSED(delta_below, nt_huber(t->x, t->x, .delta = -1))
+REFUSED(delta_nan, nt_huber(t->x, t->x, .delta = NAN))
+REFUSED(delta_infinite, nt_huber(t->x, t->x, .delta = INFINITY))
+REFUSED(weight_below, nt_binary_cross_entropy(t->x, t->x, .positive_weight = -2))
+REFUSED(margin_below, nt_hinge(t->x, t->x, .margin = -1))
+REFUSED(margin_of_classes, nt_hinge_classes(t->x, labels(), .margin = -0.5))
+REFUSED(temperature_0, nt_info_nce(t->x, t->x, 0))
+REFUSED(temperature_below, nt_info_nce(t->x, t->x, -0.1))
+REFUSED(temperatures, nt_info_nce(t->x, t->x, nt_full(NT_F32, nt_dims(2), 1)))
+REFUSED(reduction_of_mse, nt_mse(t->x, t->x, .reduction = (nt_reduction)3))
+REFUSED(reduction_of_hinge, nt_hinge_classes(t->x, labels(), .reduction = (nt_reduction)3))
+REFUSED(count_below, nt_weighted_loss(nt_sum(t->x), -3))
+REFUSED(count_infinite, nt_weighted_loss(nt_sum(t->x), INFINITY))
+
+static void numbers_out_of_their_range_are_refused(void **state) {
+    (void)state;
+#define ABOVE_0 "; it must be a finite number above 0"
+#define OR_0 ABOVE_0 ", and 0 stands for 1"
+#define REDUCTIONS "; it must be NT_MEAN, NT_SUM or NT_NONE"
+    static const layer_refusal cases[] = {
+        {smoothing_above, "cross_entropy: label_smoothing is 1.5; it must be in 0 <= s < 1"},
+        {smoothing_of_1, "cross_entropy: label_smoothing is 1; it must be in 0 <= s < 1"},
+        {smoothing_below, "cross_entropy: label_smoothing is -0.1; it must be in 0 <= s < 1"},
+        {smoothing_nan, "cross_entropy: label_smoothing is nan; it must be in 0 <= s < 1"},
+        {smoothing_of_rows, "cross_entropy: label_smoothing is f32[4]; it must be a floating scalar or a C number"},
+        {smoothing_of_integers, "cross_entropy: label_smoothing is i32[]; it must be a floating scalar or a C number"},
+        {ignored_alone,
+         "cross_entropy: ignored is 3 without .ignores = true, so that no label would be left out: give both"},
+        {soft_ignored_alone,
+         "cross_entropy: ignored is -1 without .ignores = true, so that no label would be left out: give both"},
+        {ignored_too_large,
+         "cross_entropy: ignored is 1099511627776, and no label of i32 can be that: convert the labels"},
+        {ignored_unsigned, "cross_entropy: ignored is -1, and no label of u8 can be that: convert the labels"},
+        {another_reduction, "cross_entropy: reduction is 7" REDUCTIONS},
+        {bool_labels, "cross_entropy: needs floating logits [..., classes] and integer labels [...], got f32[4,10] and "
+                      "bool[4]"},
+        {bool_labels_of_hinge, "hinge_classes: needs floating scores [..., classes] and integer labels [...], got "
+                               "f32[4,10] and bool[4]"},
+        {delta_below, "huber: delta is -1" OR_0},
+        {delta_nan, "huber: delta is nan" OR_0},
+        {delta_infinite, "huber: delta is inf" OR_0},
+        {weight_below, "binary_cross_entropy: positive_weight is -2" OR_0},
+        {margin_below, "hinge: margin is -1" OR_0},
+        {margin_of_classes, "hinge_classes: margin is -0.5" OR_0},
+        {temperature_0, "info_nce: temperature is 0" ABOVE_0},
+        {temperature_below, "info_nce: temperature is -0.1" ABOVE_0},
+        {temperatures, "info_nce: temperature is f32[2]; it must be a floating scalar or a C number"},
+        {reduction_of_mse, "mse: reduction is 3" REDUCTIONS},
+        {reduction_of_hinge, "hinge_classes: reduction is 3" REDUCTIONS},
+        {count_below, "weighted_loss: the count is -3; it must be a finite number from 0"},
+        {count_infinite, "weighted_loss: the count is inf; it must be a finite number from 0"},
+    };
+    layers_refuse(nt_dims(4, 10), cases, sizeof cases / sizeof *cases);
+}
+
 static void pairs_of_numbers(const layer_trace *t) {
     nt_tensor x = nt_reshape(t->x, 2, 2, 10);
     nt_info_nce(x, x, 1);
@@ -375,6 +611,7 @@ static void an_ignored_label_is_claimed_too(void **state) {
         const nt__claim *claims = nt__claims(graph, &count);
         assert_int_equal(count, 1);
         assert_true(claims[0].low == cases[i].low && claims[0].limit == cases[i].limit);
+        assert_null(strstr(claims[0].advice, ".ignores"));
         nt__trace_end(graph);
     }
 }
@@ -393,10 +630,15 @@ int main(void) {
         cmocka_unit_test(the_label_of_a_masked_class_costs_infinity),
         cmocka_unit_test(a_nan_logit_reaches_the_loss),
         cmocka_unit_test(the_smoothing_may_be_an_input),
+        cmocka_unit_test(a_computed_label_that_is_no_class_costs_nan),
+        cmocka_unit_test(the_program_does_not_look_at_what_the_host_checks),
+        cmocka_unit_test(a_weighted_loss_that_counts_nothing_is_0),
         cmocka_unit_test(losses_are_reduced_as_asked),
         cmocka_unit_test(labels_are_claimed_to_be_classes),
         cmocka_unit_test(wrong_logits_and_labels_are_refused),
         cmocka_unit_test(wrong_operands_are_refused),
+        cmocka_unit_test(what_was_never_set_is_refused),
+        cmocka_unit_test(numbers_out_of_their_range_are_refused),
         cmocka_unit_test(an_ignored_label_is_claimed_too),
     };
     return cmocka_run_group_tests(tests, NULL, close_engine);

@@ -229,6 +229,11 @@ static void unset(const void *view, nt_device_metrics *m, nt_tensor logits, nt_b
     (void)batch;
     nt_device_value(m, "n", (nt_tensor){0});
 }
+static void negative_count(const void *view, nt_device_metrics *m, nt_tensor logits, nt_batch *batch) {
+    (void)view;
+    (void)batch;
+    nt_device_mean(m, "n", nt_sum(logits), -2);
+}
 static void too_few(const void *e, nt_metrics *m, const nt_array *logits, const nt_host_batch *batch) {
     (void)e;
     (void)batch;
@@ -262,7 +267,8 @@ static void what_is_refused(void **state) {
         {{.train_metrics = combined},
          "metric 'n': train_metrics and train_step report values of one batch: nt_device_value"},
         {{.train_metrics = named_loss}, "give 'loss' another name"},
-        {{.train_metrics = unset}, "the value is not a tensor of this trace"},
+        {{.train_metrics = unset}, "in unset: nt_device_value: metric 'n': the value was never set: it is zero bytes"},
+        {{.device_metrics = negative_count}, "nt_device_mean: metric 'n': the count is -2; it must be at least 0"},
         {{.device_metrics = on_device, .keep_metrics = true},
          "defines both .metrics (host arrays) and .device_metrics (traced) for an evaluation: keep one of them"},
         {{.train_metrics = in_training, .host_train_metrics = in_training_on_host},

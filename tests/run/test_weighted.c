@@ -14,13 +14,14 @@ enum { ROWS = 16, TOKENS = 128 };
 
 /* Rows of tokens of which the first few count: 4 micro-batches of 4 rows have 3, 50, 7 and 120 of them (B31), and in
  * the last of them `empty` leaves none. */
-#define TEXTS(FIELD, DEVICE, GRAPH_CONST)                                          \
-    GRAPH_CONST(bool, adds, false, "a term is added behind nt_weighted_loss")      \
-    GRAPH_CONST(bool, plain, false, "the mean of a micro-batch, for a comparison") \
-    GRAPH_CONST(bool, bad, false, "a sum that is no scalar")                       \
-    FIELD(int, batch, 4, "rows in a micro-batch")                                  \
-    FIELD(bool, empty, false, "the last micro-batch has no token")                 \
-    FIELD(bool, none, false, "no row has any")                                     \
+#define TEXTS(FIELD, DEVICE, GRAPH_CONST)                                                   \
+    GRAPH_CONST(bool, adds, false, "a term is added behind nt_weighted_loss")               \
+    GRAPH_CONST(bool, plain, false, "the mean of a micro-batch, for a comparison")          \
+    GRAPH_CONST(bool, bad, false, "a sum that is no scalar")                                \
+    GRAPH_CONST(bool, whole, false, "the sum has all tokens, also those that do not count") \
+    FIELD(int, batch, 4, "rows in a micro-batch")                                           \
+    FIELD(bool, empty, false, "the last micro-batch has no token")                          \
+    FIELD(bool, none, false, "no row has any")                                              \
     FIELD(bool, validates, false, "the same rows are val")
 NT_EXPERIMENT(Texts, TEXTS)
 
@@ -64,7 +65,7 @@ static nt_tensor forward(const Texts_view *e, nt_model *m, nt_batch *batch) {
 static nt_tensor loss(const Texts_view *e, nt_tensor outputs, nt_batch *batch) {
     nt_tensor counts = nt_convert(nt_field(batch, "mask"), NT_F32);
     nt_tensor wrong = nt_square(nt_sub(outputs, nt_square(nt_field(batch, "x"))));
-    nt_tensor each = nt_mul(wrong, counts);
+    nt_tensor each = e->whole ? wrong : nt_mul(wrong, counts);
     if (e->plain) return nt_div(nt_sum(each), nt_sum(counts));
     if (e->bad) return nt_weighted_loss(each, nt_sum(counts));
     nt_tensor result = nt_weighted_loss(nt_sum(each), nt_sum(counts));
@@ -186,6 +187,22 @@ static void nothing_to_count_is_no_nan(void **state) {
     assert_true(distance(&still, &more) == 0);
 }
 
+/* Where nothing counts, what is in the sum moves nothing; an epoch of that has no mean. */
+static void the_sum_without_a_count_moves_nothing(void **state) {
+    (void)state;
+    Texts e = Texts_defaults();
+    e.none = e.whole = e.validates = true;
+    outcome still = train(e, 4, 2, 0, 1), more = train(e, 4, 1, 0, 2);
+    assert_true(still.heard.losses[0] == 0 && more.heard.losses[3] == 0);
+    assert_true(distance(&still, &more) == 0);
+    assert_true(isnan(still.heard.epoch_losses[0]) && isnan(still.val_loss));
+    e.none = false;
+    e.empty = true;
+    outcome some = train(e, 4, 1, 0, 1);
+    assert_true(some.heard.losses[2] > 0 && some.heard.losses[3] == 0);
+    assert_true(isfinite(some.heard.epoch_losses[0]) && isfinite(some.val_loss));
+}
+
 /* The most that was alive at the end of a step, beside batches, which come when their worker has time. */
 static void note_peak(const nt_event *event, void *context) {
     uint64_t *peak = context;
@@ -232,9 +249,13 @@ static void the_count_must_not_be_lost(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_step_is_that_of_the_merged_batch),        cmocka_unit_test(with_accum_1_it_is_the_mean),
-        cmocka_unit_test(what_is_reported_does_not_depend_on_accum), cmocka_unit_test(nothing_to_count_is_no_nan),
-        cmocka_unit_test(memory_does_not_depend_on_accum),           cmocka_unit_test(the_count_must_not_be_lost),
+        cmocka_unit_test(a_step_is_that_of_the_merged_batch),
+        cmocka_unit_test(with_accum_1_it_is_the_mean),
+        cmocka_unit_test(what_is_reported_does_not_depend_on_accum),
+        cmocka_unit_test(nothing_to_count_is_no_nan),
+        cmocka_unit_test(the_sum_without_a_count_moves_nothing),
+        cmocka_unit_test(memory_does_not_depend_on_accum),
+        cmocka_unit_test(the_count_must_not_be_lost),
     };
     return cmocka_run_group_tests_name("weighted", tests, NULL, shut_down);
 }
