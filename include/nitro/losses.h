@@ -15,7 +15,7 @@ typedef enum nt_reduction { NT_MEAN, NT_SUM, NT_NONE } nt_reduction;
 
 typedef struct nt_cross_entropy_options {
     /* Fraction s in 0 <= s < 1 spread evenly over all classes, for finite logits: one floating scalar for all samples,
-     * as a Device field, or NT_TENSOR(0.1). None when not given. */
+     * as a Device field, or NT_TENSOR(0.1); a bare number does not compile. None when not given. */
     nt_tensor label_smoothing;
     /* [classes], of the logits' type, from 0: what each class counts; ones when not given. The mean of integer labels
      * is divided by the sum of the weights of the labels that are not ignored, that of floating targets by the number

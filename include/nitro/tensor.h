@@ -23,17 +23,17 @@ typedef struct nt_site {
 
 /* A value in the trace `trace`, or a plain number that takes the element type of the tensor it meets. Made by
  * operations and by NT_TENSOR. The trace is a mark that is compared and never followed; it is a pointer so that a C
- * number given where a tensor member is wanted does not compile. */
+ * number given where a tensor member is wanted does not compile, and the compiler's message has its name. */
 typedef struct nt_tensor {
-    const struct nt_trace_mark *trace;
+    const struct nt_a_tensor_is_wanted__NT_TENSOR_makes_one_of_a_number *trace;
     uint32_t id;
     double number;
 } nt_tensor;
-#define NT_NUMBER_MARK ((const struct nt_trace_mark *)UINTPTR_MAX)
+#define NT_NUMBER_MARK ((const struct nt_a_tensor_is_wanted__NT_TENSOR_makes_one_of_a_number *)UINTPTR_MAX)
 
 /* Tensors with names: what a DEVICE field of type nt_arrays * is in a traced hook, and gradients of parameters. */
 typedef struct nt_tensors {
-    const struct nt_trace_mark *trace; /* as an nt_tensor's */
+    const struct nt_a_tensor_is_wanted__NT_TENSOR_makes_one_of_a_number *trace; /* as an nt_tensor's */
     const struct nt_tensors_content *content;
 } nt_tensors;
 /* nt_member(e->frozen, "weight"): the tensor of that name. An unknown name is an error that lists the names. */

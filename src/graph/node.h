@@ -236,14 +236,16 @@ typedef struct nt__captured {
 } nt__captured;
 void nt__captured_free(nt__captured *captured);
 
+typedef __typeof__(((nt_tensor *)NULL)->trace) nt__trace_mark;
+
 struct nt__graph {
     nt__arena arena;
     nt__node **nodes; /* of all regions; nodes[0] is unused: id 0 is the failed tensor */
     size_t node_count, node_capacity;
-    nt__region program, *region;       /* the outermost region, and the one of nodes made now */
-    nt__map shared;                    /* ids of the nodes by nt__node_hash */
-    uint32_t scope, scope_count;       /* scope: of nodes made now; 0 is the program's own */
-    const struct nt_trace_mark *trace; /* differs between all traces of the process */
+    nt__region program, *region; /* the outermost region, and the one of nodes made now */
+    nt__map shared;              /* ids of the nodes by nt__node_hash */
+    uint32_t scope, scope_count; /* scope: of nodes made now; 0 is the program's own */
+    nt__trace_mark trace;        /* differs between all traces of the process */
     nt_status status;
     char *message;
     nt__claim *claims;

@@ -11,7 +11,7 @@ nt__graph *nt__trace_begin(void) {
     nt__graph *graph = nt__alloc(1, sizeof *graph);
     if (!graph) return NULL;
     /* NULL and NT_NUMBER_MARK are no marks of traces: a tensor never set, and a C number. */
-    graph->trace = (const struct nt_trace_mark *)(atomic_fetch_add(&traces, 1) % (UINTPTR_MAX - 1) + 1);
+    graph->trace = (nt__trace_mark)(atomic_fetch_add(&traces, 1) % (UINTPTR_MAX - 1) + 1);
     graph->outer = current;
     graph->region = &graph->program;
     if (!NT__GROW(graph->nodes, graph->node_count, graph->node_capacity)) {

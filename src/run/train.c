@@ -60,12 +60,14 @@ static nt_status diverged(const loop *l, const pending *p, double loss) {
                         nt__plain_nan(nt__field_number(field, l->run->fields)));
     if (p->step == 0 && !l->run->settings.manual)
         return nt__fail(NT_DIVERGED,
-                        "%s, before any update: look at the data of that batch for nan and infinity, at the initial "
-                        "values, and at what the loss divides by or takes the logarithm of",
+                        "%s, before any update: look at the data of that batch for nan and infinity, at labels that "
+                        "are computed for one that is no class, at the initial values, and at what the loss divides by "
+                        "or takes the logarithm of",
                         place);
     return nt__fail(NT_DIVERGED,
                     "%s. Nothing is rolled back: start again, or with resume from a checkpoint, with a lower "
-                    "learning rate (now %g) or with gradient clipping, and look at the data of that batch",
+                    "learning rate (now %g) or with gradient clipping, and look at the data of that batch and "
+                    "at labels that are computed for one that is no class",
                     place, largest_rate(l->run));
 }
 

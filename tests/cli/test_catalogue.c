@@ -432,12 +432,27 @@ static const mistake mistakes[] = {
     {.title = "a label out of range",
      .prepare = label_out_of_range,
      .message = "model.c:25 in loss: split 'train', field 'label', row 15: 7 is not in 0..1; correct the data, or the "
-                "number of classes"},
+                "number of classes; a label that marks what is not to count, as padding, is left out by .ignores = "
+                "true with it in .ignored"},
+    {.title = "a computed label that is no class",
+     .changed = {.loss = "nt_cross_entropy(outputs, nt_add(nt_convert(nt_field(batch, \"label\"), NT_I32), 5))"},
+     .message =
+         "the loss is nan at step 1 of epoch 1 (micro-batch 1 of split 'train'), before any update: look at the data "
+         "of that batch for nan and infinity, at labels that are computed for one that is no class, at the initial "
+         "values, and at what the loss divides by or takes the "
+         "logarithm of"},
+    {.title = "a number where a tensor is wanted",
+     .changed = {.loss = "nt_cross_entropy(outputs, nt_field(batch, \"label\"), .label_smoothing = 0.1)"},
+     .message = "model.c:25:83: error: incompatible types when initializing type 'const struct "
+                "nt_a_tensor_is_wanted__NT_TENSOR_makes_one_of_a_number *' using type 'double'\n"
+                "model.c:26:1: error: control reaches end of non-void function [-Werror=return-type]\n"
+                "nitro: compiling 'model.c' failed; the messages of 'gcc' are above"},
     {.title = "a loss that is not finite",
      .changed = {.loss = "nt_log(nt_sub(nt_mean(nt_square(outputs)), 1e9))"},
      .message =
          "the loss is nan at step 1 of epoch 1 (micro-batch 1 of split 'train'), before any update: look at the data "
-         "of that batch for nan and infinity, at the initial values, and at what the loss divides by or takes the "
+         "of that batch for nan and infinity, at labels that are computed for one that is no class, at the initial "
+         "values, and at what the loss divides by or takes the "
          "logarithm of"},
     {.title = "a full disk",
      .words = {"--max-epochs=9"},
