@@ -18,7 +18,8 @@ typedef struct nt__split_field {
     nt_array *array; /* the whole array; the split's rows are first <= row < limit. NULL: a source fills the field */
     bool has_range;  /* of a source's field: its integers must be low <= value < high */
     int64_t low, high;
-    void **spare; /* memory of full batches to be used again (spare.c); NULL: is not kept */
+    const char *advice; /* where one is not: what to do, or NULL; a constant text */
+    void **spare;       /* memory of full batches to be used again (spare.c); NULL: is not kept */
 } nt__split_field;
 
 typedef struct nt__split {
@@ -62,8 +63,9 @@ nt_status nt__split_check_range(const nt__split *split, const char *name, int64_
 /* Says of a field of all splits that its integers are low <= value < high. Arrays are looked through now, what a source
  * reads is looked at batch by batch. The error names the first row outside: "split 'train', field 'label', row 37: 10
  * is not in 0..9". The row is counted in the whole array or source, where the user can look it up. The two bounds must
- * lie within 2^53. A split without the field passes. */
-nt_status nt__data_claim_range(nt_data *data, const char *field, int64_t low, int64_t high);
+ * lie within 2^53. A split without the field passes. The error ends with the advice, a constant text, unless it is
+ * NULL. */
+nt_status nt__data_claim_range(nt_data *data, const char *field, int64_t low, int64_t high, const char *advice);
 
 /* ---- a pass over a split (stream.c) ----------------------------------------------------------------------------- */
 

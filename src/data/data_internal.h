@@ -25,6 +25,8 @@ int64_t nt__rows_at(const nt__split *split, const nt__rows *rows, int64_t i);
 
 /* The elements of one row, which is number `row` in the whole, against low <= value < high. */
 nt_status nt__check_range(const nt__split_field *field, const void *at, int64_t row, int64_t low, int64_t high);
+/* The error with the advice behind it, which may be NULL. */
+nt_status nt__advise(nt_status status, const char *advice);
 /* Type and shape of `rows` samples of a field. */
 nt__type nt__field_type(const nt__split_field *field, int64_t rows);
 

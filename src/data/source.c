@@ -167,7 +167,7 @@ static nt_status check_values(const nt__split_field *field, const nt_array *arra
     const char *at = array->data;
     for (int64_t i = 0; status == NT_OK && field->has_range && i < array->shape.dims[0]; i++, at += bytes)
         status = nt__check_range(field, at, rows[i], field->low, field->high);
-    return status;
+    return nt__advise(status, field->advice);
 }
 
 static nt_status take(const handed *h, nt_host_batch *batch) {

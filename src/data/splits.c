@@ -495,8 +495,13 @@ static nt_status check_array_range(const nt__split *split, const nt__split_field
     return status;
 }
 
-/* A second claim narrows the range. */
-static void claim_of_source(nt__split_field *field, int64_t low, int64_t high) {
+nt_status nt__advise(nt_status status, const char *advice) {
+    return status == NT_OK || !advice ? status : nt__fail(status, "%s; %s", nt_error_message(), advice);
+}
+
+/* A second claim narrows the range, and the advice is that of the one that did. */
+static void claim_of_source(nt__split_field *field, int64_t low, int64_t high, const char *advice) {
+    if (!field->has_range || low > field->low || high < field->high) field->advice = advice;
     field->low = field->has_range && field->low > low ? field->low : low;
     field->high = field->has_range && field->high < high ? field->high : high;
     field->has_range = true;
@@ -515,20 +520,21 @@ nt_status nt__split_check_range(const nt__split *split, const char *name, int64_
     return status == NT_OK ? NT_OK : nt__fail(status, "split '%s', %s", split->name, nt_error_message());
 }
 
-static nt_status claim_of_split(nt__split *split, nt__split_field *field, int64_t low, int64_t high) {
-    if (field->array) return nt__split_check_range(split, field->name, low, high);
+static nt_status claim_of_split(nt__split *split, nt__split_field *field, int64_t low, int64_t high,
+                                const char *advice) {
+    if (field->array) return nt__advise(nt__split_check_range(split, field->name, low, high), advice);
     nt_status status = check_integer(field, low, high);
     if (status != NT_OK) return nt__fail(status, "split '%s', %s", split->name, nt_error_message());
-    claim_of_source(field, low, high);
+    claim_of_source(field, low, high, advice);
     return NT_OK;
 }
 
-nt_status nt__data_claim_range(nt_data *data, const char *field, int64_t low, int64_t high) {
+nt_status nt__data_claim_range(nt_data *data, const char *field, int64_t low, int64_t high, const char *advice) {
     nt_status status = NT_OK;
     for (size_t i = 0; status == NT_OK && i < data->count; i++) {
         nt__split *split = data->splits[i];
         const nt__split_field *found = nt__split_field_find(split, field);
-        if (found) status = claim_of_split(split, &split->fields[found - split->fields], low, high);
+        if (found) status = claim_of_split(split, &split->fields[found - split->fields], low, high, advice);
     }
     return status;
 }

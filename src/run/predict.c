@@ -129,7 +129,8 @@ static nt_status check_claims(const prediction *p) {
         if (!field || !nt__split_field_find(&p->split, field)) continue;
         nt_status status = nt__split_check_range(&p->split, field, claim->low, claim->limit);
         if (status != NT_OK)
-            return nt__fail_in(status, "%s:%d in %s", claim->site.file, claim->site.line, claim->site.function);
+            return nt__fail(status, "%s:%d in %s: %s; %s", claim->site.file, claim->site.line, claim->site.function,
+                            nt_error_message(), claim->advice);
     }
     return NT_OK;
 }

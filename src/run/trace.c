@@ -223,10 +223,10 @@ nt_status nt__tracing_check_claims(nt__tracing *t) {
     for (size_t i = 0; i < count; i++) {
         if (claims[i].role != NT__ROLE_BATCH) continue;
         const char *field = run->batch_fields[claims[i].index].name;
-        nt_status status = nt__data_claim_range(run->data, field, claims[i].low, claims[i].limit);
+        nt_status status = nt__data_claim_range(run->data, field, claims[i].low, claims[i].limit, claims[i].advice);
         if (status != NT_OK)
-            return nt__fail(status, "%s:%d in %s: %s; %s", claims[i].site.file, claims[i].site.line,
-                            claims[i].site.function, nt_error_message(), claims[i].advice);
+            return nt__fail_in(status, "%s:%d in %s", claims[i].site.file, claims[i].site.line,
+                               claims[i].site.function);
     }
     return NT_OK;
 }

@@ -364,22 +364,23 @@ static void integers_out_of_range_are_named(void **state) {
     nt_split_field(data, "train", "tokens", nt_array_retain(tokens));
     nt_split_field(data, "train", "score", made_line(NT_F32, 60));
 
-    assert_int_equal(nt__data_claim_range(data, "label", 20, 50), NT_OK); /* rows outside the split do not count */
-    assert_int_equal(nt__data_claim_range(data, "label", 20, 49), NT_INVALID);
+    assert_int_equal(nt__data_claim_range(data, "label", 20, 50, NULL),
+                     NT_OK); /* rows outside the split do not count */
+    assert_int_equal(nt__data_claim_range(data, "label", 20, 49, NULL), NT_INVALID);
     assert_string_equal(nt_error_message(), "split 'train', field 'label', row 49: 49 is not in 20..48");
-    assert_int_equal(nt__data_claim_range(data, "label", 21, 50), NT_INVALID);
+    assert_int_equal(nt__data_claim_range(data, "label", 21, 50, NULL), NT_INVALID);
     assert_string_equal(nt_error_message(), "split 'train', field 'label', row 20: 20 is not in 21..49");
     nt_array_set(label, 37, -1);
-    assert_int_equal(nt__data_claim_range(data, "label", 0, 50), NT_INVALID);
-    assert_string_equal(nt_error_message(), "split 'train', field 'label', row 37: -1 is not in 0..49");
+    assert_int_equal(nt__data_claim_range(data, "label", 0, 50, "look again"), NT_INVALID);
+    assert_string_equal(nt_error_message(), "split 'train', field 'label', row 37: -1 is not in 0..49; look again");
 
-    assert_int_equal(nt__data_claim_range(data, "tokens", 200, 493), NT_OK);
-    assert_int_equal(nt__data_claim_range(data, "tokens", 200, 492), NT_INVALID);
+    assert_int_equal(nt__data_claim_range(data, "tokens", 200, 493, NULL), NT_OK);
+    assert_int_equal(nt__data_claim_range(data, "tokens", 200, 492, NULL), NT_INVALID);
     assert_string_equal(nt_error_message(), "split 'train', field 'tokens', row 49: 492 is not in 200..491");
 
-    assert_int_equal(nt__data_claim_range(data, "score", 0, 60), NT_INVALID);
+    assert_int_equal(nt__data_claim_range(data, "score", 0, 60, NULL), NT_INVALID);
     assert_message_has_all((const char *[]){"split 'train', field 'score'", "f32", "integers"}, 3);
-    assert_int_equal(nt__data_claim_range(data, "lable", 0, 60), NT_OK); /* no split has it */
+    assert_int_equal(nt__data_claim_range(data, "lable", 0, 60, NULL), NT_OK); /* no split has it */
     nt_array_free(label);
     nt_array_free(tokens);
     nt__data_free(data);
@@ -393,12 +394,12 @@ static void the_range_holds_for_large_numbers(void **state) {
     nt_split(data, "train", .batch = 1);
     nt_split_field(data, "train", "id", large);
     const int64_t limit = INT64_C(1) << 53;
-    assert_int_equal(nt__data_claim_range(data, "id", 0, limit), NT_INVALID);
+    assert_int_equal(nt__data_claim_range(data, "id", 0, limit, NULL), NT_INVALID);
     assert_message_has_all((const char *[]){"row 1: 18446744073709551616", "0..9007199254740991"}, 2);
     ((uint64_t *)large->data)[1] = (uint64_t)limit - 1;
-    assert_int_equal(nt__data_claim_range(data, "id", 0, limit), NT_OK);
+    assert_int_equal(nt__data_claim_range(data, "id", 0, limit, NULL), NT_OK);
     ((uint64_t *)large->data)[1] = (uint64_t)limit + 1;
-    assert_int_equal(nt__data_claim_range(data, "id", 0, limit), NT_INVALID);
+    assert_int_equal(nt__data_claim_range(data, "id", 0, limit, NULL), NT_INVALID);
     nt__data_free(data);
 }
 

@@ -469,7 +469,8 @@ static void claims_are_checked(void **state) {
     for (int no_data = 0; no_data < 2; no_data++) {
         nt_run *run = make(&claiming, &e, no_data ? without_data() : quiet_options(NULL));
         refuse(run, NT_INVALID, "test_predict.c:", {"x", x}, {"label", label});
-        refuse(run, NT_INVALID, "split 'prediction', field 'label', row 5: 7 is not in 0..1", {"x", x},
+        refuse(run, NT_INVALID,
+               "split 'prediction', field 'label', row 5: 7 is not in 0..1; correct the data, or the number", {"x", x},
                {"label", label});
         nt_run_free(run);
     }

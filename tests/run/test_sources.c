@@ -246,7 +246,9 @@ static void labels_of_a_source_are_checked_as_they_come(void **state) {
     e.bad_label = 7;
     toy_reading_reset(2);
     nt_run *run = make(&e, quiet_options(NULL));
-    assert_fails(nt_train(run), NT_INVALID, "source 'toy rows': field 'label', row 5: 7 is not in 0..1");
+    assert_fails(nt_train(run), NT_INVALID,
+                 "source 'toy rows': field 'label', row 5: 7 is not in 0..1; correct the data, or the number of "
+                 "classes; a label that marks");
     end(run);
 }
 
