@@ -16,9 +16,9 @@
  * argument, that it was never set, is a C number, or belongs to another trace; and in silence where an error was kept
  * already. */
 bool nt__tensor_given(nt_tensor x, nt_site site, const char *what, const char *argument);
-/* The same of an argument that may be left out. */
-bool nt__option_given(nt_tensor x, nt_site site, const char *what, const char *argument);
-/* The same of what every layer takes. */
+/* The same of an argument that may be left out, and has to be integers of this shape. */
+bool nt__option_of_integers(nt_tensor x, nt_shape wanted, nt_site site, const char *what, const char *argument);
+/* Whether what every layer takes is given. */
 bool nt__layer_given(const nt_model *m, const char *name, nt_tensor x, nt_site site, const char *what);
 
 /* ---- models ----------------------------------------------------------------------------------------------------- */
@@ -86,6 +86,8 @@ void nt__model_set_value(nt_model *model, size_t leaf, nt_tensor value);
 void nt__model_reach(nt_model *model, size_t leaf);
 bool nt__model_reached(const nt_model *model, size_t leaf);
 
+/* Whether a leaf has an initial value that can be drawn; false after keeping the error. `what` is the call. */
+bool nt__init_possible(const nt__leaf *leaf, const char *what);
 /* Draws the initial value of a leaf into `out` (its type's bytes) under the key of its path. Draws have the resolution
  * of f32 whatever the type; an orthogonal one is orthogonal to the resolution of its type. */
 nt_status nt__leaf_draw(const nt__leaf *leaf, nt__key seed, void *out);
