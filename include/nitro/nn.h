@@ -7,7 +7,8 @@
 #include "nitro/gradient.h"
 #include "nitro/ops.h"
 
-/* The model of an experiment during a trace: its scopes and parameters. */
+/* The model of an experiment while forward or train_step is traced: its scopes and parameters. Kept in a variable and
+ * used in another hook, it is an error. */
 typedef struct nt_model nt_model;
 /* The micro-batch during a trace. */
 typedef struct nt_batch nt_batch;
@@ -20,8 +21,9 @@ nt_tensor nt_field_at(nt_batch *batch, const char *name, nt_site site);
 /* ---- initial values --------------------------------------------------------------------------------------------- */
 
 /* How a parameter starts. Drawn on the host by threefry2x32 from the run's seed and the parameter's path, so a new
- * parameter changes no other one. The zero value is "not given": what the layer says,
- * zeros for nt_parameter. */
+ * parameter changes no other one. The zero value is "not given": what the layer says, zeros for nt_parameter. Limits,
+ * deviations and gains are finite and at least 0; another one, and a kind that there is not, is an error where the
+ * parameter is declared. */
 typedef struct nt_init {
     enum {
         NT_INIT_DEFAULT,
@@ -55,7 +57,8 @@ nt_init nt_lecun_normal(void);
 /* A random rotation times the gain (Saxe et al. 2014): of [..., n] seen as a matrix with n columns, the rows or the
  * columns, whichever are fewer, have length `gain` and are orthogonal to one another. A gain of 1 keeps lengths. */
 nt_init nt_orthogonal(double gain);
-/* Of the bias of nt_lstm: `value` in the forget gate's quarter, 0 in the others. */
+/* Of the bias of nt_lstm, or of one's own cell with such gates, [4 * units]: `value` in the forget gate's quarter, the
+ * second, 0 in the others. */
 nt_init nt_forget_bias(double value);
 
 /* ---- parameters and scopes -------------------------------------------------------------------------------------- */

@@ -62,10 +62,64 @@ nt_init nt_forget_bias(double value) {
     return (nt_init){.kind = NT_INIT_FORGET_BIAS, .value = value};
 }
 
+/* ---- what can be drawn ------------------------------------------------------------------------------------------ */
+
+/* What the value of a kind is, where the scale is absolute. */
+static const struct {
+    const char *made_by, *value;
+    bool any_sign; /* the value may be negative, and infinite */
+} kinds[] = {
+    [NT_INIT_DEFAULT] = {"zeros", "value", true},
+    [NT_INIT_CONSTANT] = {"nt_filled", "value", true},
+    [NT_INIT_UNIFORM] = {"nt_uniform", "limit", false},
+    [NT_INIT_NORMAL] = {"nt_normal", "standard deviation", false},
+    [NT_INIT_TRUNCATED_NORMAL] = {"nt_truncated_normal", "standard deviation", false},
+    [NT_INIT_ORTHOGONAL] = {"nt_orthogonal", "gain", false},
+    [NT_INIT_FORGET_BIAS] = {"nt_forget_bias", "value", true},
+};
+
+/* Enums of C hold any number. */
+static bool is_known(nt_init init) {
+    return (size_t)init.kind < sizeof kinds / sizeof *kinds && (size_t)init.scale <= NT_SCALE_LECUN;
+}
+
+static bool is_possible_value(nt_init init) {
+    if (init.scale != NT_SCALE_ABSOLUTE) return true;
+    return kinds[init.kind].any_sign ? !isnan(init.value) : isfinite(init.value) && init.value >= 0;
+}
+
+/* A bias of the gates of an LSTM, side by side. */
+static bool has_forget_gate(nt_shape shape) {
+    return shape.rank == 1 && shape.dims[0] % 4 == 0;
+}
+
+bool nt__init_possible(const nt__leaf *leaf, const char *what) {
+    nt_init init = leaf->init;
+    char text[NT__TYPE_TEXT];
+    if (!is_known(init))
+        nt__trace_fail(leaf->site, what,
+                       "'%s' has an initial value of kind %d and scale %d, which there are not: "
+                       "nt_normal, nt_glorot_uniform and the like make one",
+                       leaf->path, (int)init.kind, (int)init.scale);
+    else if (!is_possible_value(init))
+        nt__trace_fail(leaf->site, what, "'%s' starts from %s(%g): the %s %s", leaf->path, kinds[init.kind].made_by,
+                       nt__plain_nan(init.value), kinds[init.kind].value,
+                       kinds[init.kind].any_sign ? "has to be a number" : "has to be finite and at least 0");
+    else if (init.kind == NT_INIT_FORGET_BIAS && !has_forget_gate(leaf->type.shape))
+        nt__trace_fail(leaf->site, what,
+                       "'%s' starts from nt_forget_bias and is %s: only the bias of an LSTM, "
+                       "[4 * units], has a forget gate",
+                       leaf->path, nt__type_text(leaf->type, text));
+    else
+        return true;
+    return false;
+}
+
+/* ---- drawing ---------------------------------------------------------------------------------------------------- */
+
 /* Whether an element of [gates * units] is of the second of four gates. */
 static bool is_of_forget_gate(nt_shape shape, size_t element) {
-    size_t width = shape.rank > 0 ? (size_t)shape.dims[shape.rank - 1] : 1;
-    return 4 * (element % width) / width == 1;
+    return 4 * element / (size_t)shape.dims[0] == 1;
 }
 
 /* Inputs and outputs of one unit: [..., in, out], the leading axes being positions of a kernel. */

@@ -42,6 +42,7 @@ static void begin_leaves(nt__leaves *leaves, const nt_tensor *values) {
 void nt__model_begin(nt_model *model, bool training, const nt_tensor *values) {
     model->learning = !values;
     model->training = training;
+    model->ended = false;
     model->scopes = model->reuses = 0;
     model->path[0] = 0;
     nt__policy_begin(model);
@@ -50,6 +51,15 @@ void nt__model_begin(nt_model *model, bool training, const nt_tensor *values) {
     begin_leaves(&model->parameters, values);
     begin_leaves(&model->states, NULL);
     for (size_t i = 0; i < model->draw_count; i++) model->draws[i].drawn = 0;
+}
+
+bool nt__model_open(const nt_model *m, const char *path, const char *what, nt_site site) {
+    if (m->ended)
+        nt__trace_fail(site, what,
+                       "'%s' is of the model, which is that of forward (or train_step), and that has returned: call "
+                       "the layer there, not in another hook, and return from it what the loss needs",
+                       path);
+    return !m->ended;
 }
 
 bool nt_is_training_at(const nt_model *m, nt_site site) {
@@ -144,6 +154,7 @@ static void restart(nt__leaves *leaves) {
 }
 
 void nt__model_restart(nt_model *model) {
+    model->ended = false;
     model->scopes = model->reuses = 0;
     model->path[0] = 0;
     nt__policy_begin(model);
@@ -179,6 +190,7 @@ static void check_evaluation(const nt__leaves *leaves, const char *kind) {
 void nt__model_end(nt_model *m) {
     check_scopes(m);
     nt__policy_end(m);
+    m->ended = true;
     if (m->training) return;
     check_evaluation(&m->parameters, "parameter");
     check_evaluation(&m->states, "state");
@@ -247,7 +259,8 @@ static bool is_free(const nt_model *m, const nt__leaves *leaves, const nt__leaf 
 }
 
 nt_tensor nt__declare(nt_model *m, nt__leaves *leaves, const nt__leaf *leaf, int role, const char *kind) {
-    if (!is_free(m, leaves, leaf, kind)) return nt__failed();
+    if (!nt__model_open(m, leaf->path, kind, leaf->site) || !is_free(m, leaves, leaf, kind)) return nt__failed();
+    if (!nt__init_possible(leaf, kind)) return nt__failed();
     size_t index = nt__leaves_find(leaves, leaf->path);
     if (index < leaves->count || (m->learning && add_leaf(m, leaves, leaf)))
         return use_leaf(m, leaves, index, role, kind, leaf->type, leaf->site);

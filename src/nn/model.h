@@ -43,6 +43,7 @@ struct nt_model {
     nt__model_roles roles;
     nt__leaves parameters, states;
     bool learning, training;
+    bool ended; /* the hook that has it returned */
 
     nt__draw *draws; /* of all traces so far */
     size_t draw_count, draw_capacity;
@@ -71,6 +72,10 @@ struct nt_model {
 bool nt__path_extend(nt_model *m, nt_site site, const char *what, const char *name, size_t *length);
 void nt__path_restore(nt_model *m, size_t length);
 nt__hash nt__path_hash(const char *path);
+
+/* Whether the hook that has the model is under way: it may be kept in a variable and given to a layer in another one.
+ * False after keeping the error. `path` is what is asked for, `what` the call. */
+bool nt__model_open(const nt_model *m, const char *path, const char *what, nt_site site);
 
 /* The place of a path; the count when there is none. */
 size_t nt__leaves_find(const nt__leaves *leaves, const char *path);

@@ -44,7 +44,7 @@ bool nt__draw_name(nt_model *m, const char *what, const char *name, nt_site site
     size_t scopes;
     if (!nt__trace_given(m, site, what, "m") || !nt__trace_given(name, site, what, "name")) return false;
     if (!nt__path_extend(m, site, what, name, &scopes)) return false;
-    bool once = draws_once(m, what, site);
+    bool once = nt__model_open(m, m->path, what, site) && draws_once(m, what, site);
     nt__path_restore(m, scopes);
     return once;
 }

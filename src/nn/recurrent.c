@@ -104,7 +104,6 @@ static bool check_state(const kind *k, const char *name, const char *which, nt_t
                         nt_site site) {
     char got[NT__TYPE_TEXT], text[NT__TYPE_TEXT];
     if (!state.trace) return true;
-    if (nt__tensor_failed(state)) return false;
     nt__type type = {nt_dtype_of(state), nt_shape_of(state)};
     if (nt__type_equal(type, wanted)) return true;
     nt__trace_fail(site, k->what, "'%s' has an initial %s state of %s, and needs %s", name, which,
@@ -115,7 +114,6 @@ static bool check_state(const kind *k, const char *name, const char *which, nt_t
 static bool check_lengths(const kind *k, const char *name, nt_tensor lengths, int64_t batch, nt_site site) {
     char text[NT__TYPE_TEXT];
     if (!lengths.trace) return true;
-    if (nt__tensor_failed(lengths)) return false;
     nt__type type = {nt_dtype_of(lengths), nt_shape_of(lengths)};
     bool integers = type.dtype != NT_BOOL && !nt_dtype_is_float(type.dtype);
     if (integers && nt_shape_equal(type.shape, nt_dims(batch))) return true;
@@ -124,11 +122,33 @@ static bool check_lengths(const kind *k, const char *name, nt_tensor lengths, in
     return false;
 }
 
-static bool check(const kind *k, nt_model *m, const char *name, nt_tensor x, int64_t units,
-                  const nt_recurrent_options *options, nt_site site) {
+/* All tensors, those that may be left out where they are not. */
+static bool are_given(const kind *k, const nt_model *m, const char *name, nt_tensor x,
+                      const nt_recurrent_options *options, nt_site site) {
+    const nt_tensor given[] = {options->initial.hidden, options->initial.cell, options->lengths};
+    static const char *const names[] = {".initial.hidden", ".initial.cell", ".lengths"};
+    bool right = nt__layer_given(m, name, x, site, k->what);
+    for (size_t i = 0; right && i < sizeof given / sizeof *given; i++)
+        right = !given[i].trace || nt__tensor_given(given[i], site, k->what, names[i]);
+    return right;
+}
+
+static bool check_choices(const kind *k, const char *name, const nt_recurrent_options *options, nt_site site) {
+    if (options->direction != NT_FORWARD && options->direction != NT_BACKWARD)
+        nt__trace_fail(site, k->what, "'%s' has direction %d: give NT_FORWARD or NT_BACKWARD", name,
+                       (int)options->direction);
+    else if (options->bias_init.kind == NT_INIT_FORGET_BIAS && !k->has_cell)
+        nt__trace_fail(site, k->what, "'%s' has nt_forget_bias as .bias_init, and only nt_lstm has a forget gate",
+                       name);
+    else
+        return true;
+    return false;
+}
+
+static bool check(const kind *k, const char *name, nt_tensor x, int64_t units, const nt_recurrent_options *options,
+                  nt_site site) {
     char text[NT__TYPE_TEXT];
-    if (!nt__trace_given(m, site, k->what, "m") || !nt__trace_given(name, site, k->what, "name")) return false;
-    if (nt__tensor_failed(x)) return false;
+    if (!check_choices(k, name, options, site)) return false;
     nt__type type = {nt_dtype_of(x), nt_shape_of(x)};
     if (type.shape.rank != 3 || units < 1 || !nt_dtype_is_float(type.dtype)) {
         nt__trace_fail(site, k->what,
@@ -187,15 +207,16 @@ static nt_tensor state_or_zeros(nt_tensor given, nt_tensor x, int64_t units, nt_
 /* The loop carries one type, that of what it reads. */
 static void take_in(const nt_model *m, nt_tensor *x, nt_recurrent_state *initial, nt_site site) {
     nt_tensor *given[] = {x, &initial->hidden, &initial->cell};
-    for (size_t i = 0; m && i < sizeof given / sizeof *given; i++)
+    for (size_t i = 0; i < sizeof given / sizeof *given; i++)
         if (given[i]->trace) *given[i] = nt_to_compute_at(m, *given[i], site);
 }
 
 static nt_tensor recur(const kind *k, nt_model *m, const char *name, nt_tensor x, int64_t units,
                        nt_recurrent_options *options, nt_site site) {
-    take_in(m, &x, &options->initial, site);
     if (options->last) *options->last = (nt_recurrent_state){nt__failed(), k->has_cell ? nt__failed() : (nt_tensor){0}};
-    if (!check(k, m, name, x, units, options, site) || !nt_scope_enter(m, site, "%s", name)) return nt__failed();
+    if (!are_given(k, m, name, x, options, site)) return nt__failed();
+    take_in(m, &x, &options->initial, site);
+    if (!check(k, name, x, units, options, site) || !nt_scope_enter(m, site, "%s", name)) return nt__failed();
     nt_scan_options scan = {.inputs = {input_product(k, m, x, k->gates * units, options, site)},
                             .direction = options->direction};
     recurrence made = declare_cell(k, m, x, units, options, site);

@@ -28,7 +28,7 @@ static nt__use *declared_use(const nt_model *m, const char *path, nt_site site) 
 }
 
 static void set(const nt_model *m, nt_tensor value, nt_site site) {
-    nt__use *use = declared_use(m, m->path, site);
+    nt__use *use = nt__model_open(m, m->path, "state_set", site) ? declared_use(m, m->path, site) : NULL;
     if (!use) return;
     nt__type wanted = {nt_dtype_of(use->value), nt_shape_of(use->value)},
              got = {nt_dtype_of(value), nt_shape_of(value)};

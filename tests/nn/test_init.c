@@ -338,8 +338,72 @@ static void a_draw_without_memory_says_so(void **state) {
     assert_true(out[0] == 1 && out[19] == 1);
 }
 
+/* ---- what is refused -------------------------------------------------------------------------------------------- */
+
+static void what_cannot_be_drawn_is_refused_where_it_is_declared(void **state) {
+    (void)state;
+    static const struct {
+        nt_shape shape;
+        nt_init init;
+        const char *message; /* NULL: it can be drawn */
+    } rows[] = {
+        {{1, {8}},
+         {.kind = NT_INIT_NORMAL, .value = -1},
+         "'w' starts from nt_normal(-1): the standard deviation has to be finite and at least 0"},
+        {{1, {8}},
+         {.kind = NT_INIT_TRUNCATED_NORMAL, .value = (double)INFINITY},
+         "'w' starts from nt_truncated_normal(inf): the standard deviation has to be finite and at least 0"},
+        {{1, {8}},
+         {.kind = NT_INIT_UNIFORM, .value = (double)NAN},
+         "'w' starts from nt_uniform(nan): the limit has to be finite and at least 0"},
+        {{2, {2, 4}},
+         {.kind = NT_INIT_ORTHOGONAL, .value = -2},
+         "'w' starts from nt_orthogonal(-2): the gain has to be finite and at least 0"},
+        {{1, {8}},
+         {.kind = NT_INIT_CONSTANT, .value = (double)NAN},
+         "'w' starts from nt_filled(nan): the value has to be a number"},
+        {{1, {8}},
+         {.kind = (__typeof__(nt_zeros().kind))99},
+         "'w' has an initial value of kind 99 and scale 0, which there are not: nt_normal, nt_glorot_uniform and the "
+         "like make one"},
+        {{1, {8}},
+         {.kind = NT_INIT_NORMAL, .scale = (__typeof__(nt_zeros().scale))7},
+         "'w' has an initial value of kind 3 and scale 7, which there are not: nt_normal, nt_glorot_uniform and the "
+         "like make one"},
+        {{2, {4, 8}},
+         {.kind = NT_INIT_FORGET_BIAS, .value = 1},
+         "'w' starts from nt_forget_bias and is f32[4,8]: only the bias of an LSTM, [4 * units], has a forget gate"},
+        {{1, {6}},
+         {.kind = NT_INIT_FORGET_BIAS, .value = 1},
+         "'w' starts from nt_forget_bias and is f32[6]: only the bias of an LSTM, [4 * units], has a forget gate"},
+        {{1, {8}}, {.kind = NT_INIT_FORGET_BIAS, .value = -1}, NULL},
+        {{1, {8}}, {.kind = NT_INIT_CONSTANT, .value = -(double)INFINITY}, NULL},
+        {{1, {8}}, {.kind = NT_INIT_NORMAL}, NULL},
+        {{1, {8}}, {.kind = NT_INIT_DEFAULT}, NULL},
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++)
+        for (int is_state = 0; is_state < 2; is_state++) {
+            nt__graph *graph = nt__trace_begin();
+            nt_model *model = nt__model_new((nt__model_roles){1, 2, 3});
+            nt__model_begin(model, true, NULL);
+            if (is_state)
+                nt_state(model, "w", rows[i].shape, .init = rows[i].init);
+            else
+                nt_parameter(model, "w", rows[i].shape, .init = rows[i].init);
+            assert_int_equal(nt__trace_status(graph), rows[i].message ? NT_INVALID : NT_OK);
+            if (rows[i].message) {
+                const char *said = strstr(nt_error_message(), is_state ? ": state: " : ": parameter: ");
+                assert_non_null(said);
+                assert_string_equal(strchr(said, '\''), rows[i].message);
+            }
+            nt__trace_end(graph);
+            nt__model_free(model);
+        }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_cannot_be_drawn_is_refused_where_it_is_declared),
         cmocka_unit_test(fans_follow_the_shape),
         cmocka_unit_test(a_constant_fills),
         cmocka_unit_test(vectors_and_scalars_have_fans_too),

@@ -322,6 +322,41 @@ static void an_argument_that_is_no_tensor_of_the_trace_is_told(void **state) {
     assert_error(f, __LINE__ - 1, "layer: x is the number 3 and has to be a tensor; nt_full makes one");
 }
 
+/* A model that is kept in a variable is none of the loss, which is traced behind forward. */
+static void a_model_ends_with_its_hook(void **state) {
+    fixture *f = *state;
+    static const char *const names[] = {"parameter", "state", "state_set", "random_key"};
+    for (int call = 0; call < 4; call++) {
+        trace_again(f);
+        nt__model_begin(f->model, true, NULL);
+        nt_state(f->model, "s", nt_dims(2));
+        nt__model_end(f->model);
+        switch (call) {
+        case 0: nt_parameter(f->model, "w", nt_dims(2)); break;
+        case 1: nt_state(f->model, "w", nt_dims(2)); break;
+        case 2: nt_state_set(f->model, "w", nt_full(NT_F32, nt_dims(1), 1)); break;
+        default: nt_random_key(f->model, "w");
+        }
+        char wanted[256];
+        snprintf(wanted, sizeof wanted,
+                 "%s: 'w' is of the model, which is that of forward (or train_step), and that has returned: call the "
+                 "layer there, not in another hook",
+                 names[call]);
+        assert_int_equal(nt__trace_status(f->graph), NT_INVALID);
+        if (!strstr(nt_error_message(), wanted)) fail_msg("%s", nt_error_message());
+    }
+}
+
+/* What train_step declares it may, behind forward. */
+static void a_restarted_model_goes_on(void **state) {
+    fixture *f = *state;
+    nt_parameter(f->model, "a", nt_dims(2));
+    nt__model_end(f->model);
+    nt__model_restart(f->model);
+    nt_parameter(f->model, "b", nt_dims(2));
+    assert_paths(f, "a", "b");
+}
+
 /* ---- layers ----------------------------------------------------------------------------------------------------- */
 
 static nt_tensor vector_input(nt_dtype dtype, nt_shape shape) {
@@ -521,6 +556,8 @@ int main(void) {
         IN_A_TRACE(a_path_has_at_most_255_characters),
         IN_A_TRACE(only_floating_arrays_with_elements_are_parameters),
         IN_A_TRACE(an_argument_that_is_no_tensor_of_the_trace_is_told),
+        IN_A_TRACE(a_model_ends_with_its_hook),
+        IN_A_TRACE(a_restarted_model_goes_on),
         IN_A_TRACE(dense_declares_weight_and_bias_in_its_scope),
         IN_A_TRACE(a_parameter_in_a_body_is_one_parameter),
         IN_A_TRACE(a_path_in_two_bodies_is_declared_twice),

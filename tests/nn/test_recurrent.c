@@ -375,7 +375,38 @@ static void refused_lengths(const layer_trace *f) {
     nt_rnn(f->model, "r", f->x, 4, .lengths = nt_full(NT_I32, nt_dims(2, 5), 1));
 }
 
+static void refused_direction(const layer_trace *f) {
+    nt_gru(f->model, "g", f->x, 4, .direction = 5);
+}
+
+static void refused_forget_gate(const layer_trace *f) {
+    nt_gru(f->model, "g", f->x, 4, .bias_init = nt_forget_bias(1));
+}
+
+static void lstm_of_nothing(const layer_trace *f) {
+    nt_lstm(f->model, "l", (nt_tensor){0}, 4);
+}
+
+static void gru_of_nothing(const layer_trace *f) {
+    nt_recurrent_state last;
+    nt_gru(f->model, "g", (nt_tensor){0}, 4, .last = &last);
+}
+
+static void rnn_of_nothing(const layer_trace *f) {
+    nt_rnn(f->model, "r", (nt_tensor){0}, 4);
+}
+
+static void refused_number(const layer_trace *f) {
+    nt_rnn(f->model, "r", f->x, 4, .initial.hidden = nt_tensor_number(0));
+}
+
 static const layer_refusal refusals[] = {
+    {refused_direction, "gru: 'g' has direction 5: give NT_FORWARD or NT_BACKWARD"},
+    {refused_forget_gate, "gru: 'g' has nt_forget_bias as .bias_init, and only nt_lstm has a forget gate"},
+    {lstm_of_nothing, "lstm: x was never set: it is zero bytes, not the result of an operation"},
+    {gru_of_nothing, "gru: x was never set: it is zero bytes, not the result of an operation"},
+    {rnn_of_nothing, "rnn: x was never set: it is zero bytes, not the result of an operation"},
+    {refused_number, "rnn: .initial.hidden is the number 0 and has to be a tensor; nt_full makes one"},
     {refused_rank, "lstm: 'l' needs a floating tensor [batch, time, features] and at least 1 unit, got f32[2,15] and "
                    "4"},
     {refused_units, "gru: 'g' needs a floating tensor [batch, time, features] and at least 1 unit, got f32[2,5,3] and "
