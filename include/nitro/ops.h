@@ -529,7 +529,7 @@ typedef struct nt_pool_options {
 #define nt_max_pool(x, window, ...) nt_max_pool_at(x, window, (nt_pool_options){__VA_ARGS__}, NT_SITE)
 /* Mean of each window, without its padding. Gradient: c / number to each element. */
 #define nt_avg_pool(x, window, ...) nt_avg_pool_at(x, window, (nt_pool_options){__VA_ARGS__}, NT_SITE)
-/* The same with one window over all positions: [n, h, w, c] to [n, c]. */
+/* The same with one window over all positions, of 1 to 3 axes: [n, h, w, c] to [n, c]. */
 #define nt_global_max_pool(x) nt_global_max_pool_at(x, NT_SITE)
 #define nt_global_avg_pool(x) nt_global_avg_pool_at(x, NT_SITE)
 

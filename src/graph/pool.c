@@ -270,18 +270,27 @@ nt_tensor nt_avg_pool_at(nt_tensor x, nt_shape window, nt_pool_options options, 
 
 typedef nt_tensor (*pool)(nt_tensor x, nt_shape window, nt_pool_options options, nt_site site);
 
-/* [n, positions..., c] to [n, c]. A tensor of another rank is what the pooling refuses. */
-static nt_tensor pool_all(pool over, nt_tensor x, nt_site site) {
-    nt_shape shape = nt_shape_of(x), all = {.rank = shape.rank > 2 ? shape.rank - 2 : 0};
+/* [n, positions..., c] to [n, c] */
+static nt_tensor pool_all(const char *what, pool over, nt_tensor x, nt_site site) {
+    const nt__node *node = nt__node_of(x, site, what);
+    if (!node) return nt__failed();
+    nt_shape shape = node->type.shape, all = {.rank = shape.rank - 2};
+    if (all.rank < 1 || all.rank > NT_CONV_AXES || !nt_dtype_is_float(node->type.dtype)) {
+        char text[NT__TYPE_TEXT];
+        return nt__trace_fail(site, what,
+                              "needs a floating tensor [samples, positions..., channels] with 1 to %d axes of "
+                              "positions, got %s",
+                              NT_CONV_AXES, nt__type_text(node->type, text));
+    }
     for (int i = 0; i < all.rank; i++) all.dims[i] = shape.dims[i + 1];
     nt_tensor y = over(x, all, (nt_pool_options){0}, site);
     return nt__tensor_failed(y) ? y : nt_reshape_at(y, nt_dims(shape.dims[0], shape.dims[shape.rank - 1]), site);
 }
 
 nt_tensor nt_global_max_pool_at(nt_tensor x, nt_site site) {
-    return pool_all(nt_max_pool_at, x, site);
+    return pool_all("global_max_pool", nt_max_pool_at, x, site);
 }
 
 nt_tensor nt_global_avg_pool_at(nt_tensor x, nt_site site) {
-    return pool_all(nt_avg_pool_at, x, site);
+    return pool_all("global_avg_pool", nt_avg_pool_at, x, site);
 }

@@ -194,6 +194,8 @@ MISTAKE(conv_no_axes, nt_conv_at(F32(1, 4, 1), F32(3, 1, 1), 0, (nt_conv_options
 MISTAKE(transposed_cut, nt_conv1d_transposed(F32(1, 1, 1), F32(3, 1, 1), .pad = {{2, 1}}))
 MISTAKE(transposed_output_padding, nt_conv1d_transposed(F32(1, 2, 1), F32(3, 1, 1), .output_padding = {1}))
 MISTAKE(global_pool_rank, nt_global_avg_pool(F32(4, 3)))
+MISTAKE(global_pool_integer, nt_global_max_pool(I32(2, 4, 1)))
+MISTAKE(global_pool_never_set, nt_global_avg_pool((nt_tensor){0}))
 MISTAKE(pool_integer, nt_max_pool(I32(1, 4, 1), nt_dims(2)))
 MISTAKE(pool_rank, nt_max_pool(F32(1, 4, 1), nt_dims(2, 2)))
 MISTAKE(pool_window, nt_avg_pool(F32(1, 4, 1), nt_dims(-2)))
@@ -437,7 +439,12 @@ static const struct {
                         "with dilation 1 and padding [0,1]"),
     ROW(transposed_output_padding,
         "conv_transposed: output padding 1 of spatial axis 0 must be at least 0 and less than the stride 1"),
-    ROW(global_pool_rank, "avg_pool: f32[4,3] with a window of []: a window has 1 to 3 axes, and the tensor two more"),
+    ROW(global_pool_rank, "global_avg_pool: needs a floating tensor [samples, positions..., channels] with 1 to 3 axes "
+                          "of positions, got f32[4,3]"),
+    ROW(global_pool_integer, "global_max_pool: needs a floating tensor [samples, positions..., channels] with 1 to 3 "
+                             "axes of positions, got i32[2,4,1]"),
+    ROW(global_pool_never_set,
+        "global_avg_pool: the tensor was never set: it is zero bytes, not the result of an operation"),
     ROW(pool_integer, "max_pool: needs a floating tensor, got i32[1,4,1]; nt_convert makes one"),
     ROW(pool_rank, "max_pool: f32[1,4,1] with a window of [2,2]: a window has 1 to 3 axes, and the tensor two more"),
     ROW(pool_window, "avg_pool: window -2 of spatial axis 0: it must be from 1 to 2147483647"),
