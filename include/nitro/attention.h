@@ -43,7 +43,7 @@ nt_tensor nt_rotary_at(nt_tensor x, nt_rotary_options options, nt_site site);
 typedef struct nt_attention_cache {
     nt_tensor keys, values;
 } nt_attention_cache;
-/* Before the first position: zeros. */
+/* Before the first position: zeros. A floating type, all sizes at least 1. */
 #define nt_attention_cache_empty(dtype, batch, groups, length, head_size) \
     nt_attention_cache_empty_at(dtype, batch, groups, length, head_size, NT_SITE)
 nt_attention_cache nt_attention_cache_empty_at(nt_dtype dtype, int64_t batch, int64_t groups, int64_t length,

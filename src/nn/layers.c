@@ -71,6 +71,9 @@ static bool check_conv(nt_model *m, const char *what, const char *name, nt_tenso
                        "'%s' with a kernel of %s needs a floating tensor [samples, positions..., channels] with an "
                        "axis of positions for each of the kernel's 1 to 3, got %s",
                        name, nt__shape_text(k->size, size), nt__type_text((nt__type){nt_dtype_of(x), shape}, text));
+    else if (nt_shape_elements(k->size) < 1)
+        nt__trace_fail(site, what, "'%s' has a kernel of %s; each size is at least 1", name,
+                       nt__shape_text(k->size, size));
     else if (k->channels < 1)
         nt__trace_fail(site, what, "'%s' has %lld channels; it needs at least 1", name, (long long)k->channels);
     else if (k->groups < 1 || k->channels % k->groups || shape.dims[axes + 1] % k->groups)

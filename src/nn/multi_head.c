@@ -19,7 +19,13 @@ static nt_tensor project(nt_model *m, const char *name, nt_tensor x, int64_t hea
 
 nt_attention_cache nt_attention_cache_empty_at(nt_dtype dtype, int64_t batch, int64_t groups, int64_t length,
                                                int64_t head_size, nt_site site) {
-    nt_tensor zeros = nt_full_at(dtype, nt_dims(batch, groups, length, head_size), 0, site);
+    nt__type type = {dtype, nt_dims(batch, groups, length, head_size)};
+    char text[NT__TYPE_TEXT];
+    bool right = nt_dtype_is_float(dtype) && batch > 0 && groups > 0 && length > 0 && head_size > 0;
+    nt_tensor zeros =
+        right ? nt_full_at(dtype, type.shape, 0, site)
+              : nt__trace_fail(site, "attention_cache_empty", "a cache is floating and has sizes of at least 1, got %s",
+                               nt__type_text(type, text));
     return (nt_attention_cache){zeros, zeros};
 }
 

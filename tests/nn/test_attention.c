@@ -355,6 +355,11 @@ static void an_empty_cache(const layer_trace *t) {
                             .position = nt_full(NT_I32, (nt_shape){0}, 1));
 }
 
+static void a_cache_without_places(const layer_trace *t) {
+    (void)t;
+    nt_attention_cache_empty(NT_F32, 2, 4, 0, 3);
+}
+
 static void no_queries(const layer_trace *t) {
     nt_attention((nt_tensor){0}, t->x, t->x);
 }
@@ -445,6 +450,8 @@ static void wrong_shapes_are_refused(void **state) {
                                  "and at least as long; got f32[2,4,4,3] and f32[2,4,4,3] for x f32[2,5,12]"},
         {an_empty_cache,
          "multi_head_attention: 'a': .cache->keys was never set: it is zero bytes, not the result of an operation"},
+        {a_cache_without_places,
+         "attention_cache_empty: a cache is floating and has sizes of at least 1, got f32[2,4,0,3]"},
         {no_queries, "attention: queries was never set: it is zero bytes, not the result of an operation"},
         {no_keys, "attention: keys was never set: it is zero bytes, not the result of an operation"},
         {no_values, "attention: values was never set: it is zero bytes, not the result of an operation"},

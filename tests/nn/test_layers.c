@@ -382,6 +382,10 @@ static void refused_conv_kernel(const layer_trace *f) {
     nt_conv_layer(f->model, "c", f->x, 8, nt_dims(3));
 }
 
+static void refused_conv_size(const layer_trace *f) {
+    nt_conv_layer(f->model, "c", f->x, 8, nt_dims(3, 0));
+}
+
 static void refused_conv_groups(const layer_trace *f) {
     nt_conv_layer(f->model, "c", f->x, 8, nt_dims(3, 3), .groups = 3);
 }
@@ -492,6 +496,7 @@ static const layer_refusal refusals[] = {
     {refused_celu, "celu: alpha is a finite number above 0, got 0"},
     {refused_conv_kernel, "conv_layer: 'c' with a kernel of [3] needs a floating tensor [samples, positions..., "
                           "channels] with an axis of positions for each of the kernel's 1 to 3, got f32[8,6,6,4]"},
+    {refused_conv_size, "conv_layer: 'c' has a kernel of [3,0]; each size is at least 1"},
     {refused_conv_groups, "conv_layer: 'c' has 8 channels of 4 in 3 groups, which has to divide both"},
     {refused_transposed, "conv_transposed_layer: 'c' has 0 channels; it needs at least 1"},
     {refused_embedding, "embedding: 'e' needs an integer tensor and at least 1 row of depth 1, got f32 and 10 rows of "
