@@ -150,9 +150,10 @@ typedef struct nt_run_options {
  * draws their initial values. Compiles nothing; a program is compiled when it is first used. `fields` is a struct of
  * the experiment (E_defaults() with changes), copied; NULL stands for the preset, else the defaults. Strings in it, and
  * what pointers in Host fields point at, must outlive the run; of arrays in DEVICE fields the run keeps references. An
- * array that derive puts into a DEVICE field passes to the run. With no_data build_data and derive are not called, and
- * what needs the layout of a batch waits for the first prediction: the traces, the parameters, and whether a file that
- * was loaded fits them. *out is NULL when the call fails. */
+ * array that derive puts into a DEVICE field passes to the run; one that is NULL is an error where a traced hook reads
+ * it. With no_data build_data and derive are not called, so that fields keep the values given here, and what needs the
+ * layout of a batch waits for the first prediction: the traces, the parameters, and whether a file that was loaded fits
+ * them. *out is NULL when the call fails. */
 nt_status nt_run_new(const nt_experiment *experiment, const void *fields, const nt_run_options *options, nt_run **out);
 void nt_run_free(nt_run *run);
 /* Frees the compiled programs and closes the engine's client, once all runs are freed; an error says what is still

@@ -37,6 +37,9 @@ nt_tensor nt__computed_once(nt_tensor x, nt_site site);
 /* Whether it is the result of an operation of the current trace. */
 bool nt__tensor_made(nt_tensor x);
 
+/* Stands for a tensor that there is not: whoever reads it keeps the error `why`. The text outlives the trace. */
+nt_tensor nt__absent(const char *why);
+
 /* Tensors of the current trace as what a traced hook is given. */
 nt_tensors nt__tensors_of(const struct nt_tensors_content *content);
 /* Whether they are of the current trace: what they point at is gone with another one. False after keeping an error. */
@@ -48,7 +51,8 @@ nt_tensor nt__input(int role, int index, const char *name, nt__type type);
 
 /* What an nt_tensors points at; it lives as long as the trace. */
 struct nt_tensors_content {
-    const char *name; /* of the whole */
+    const char *name;   /* of the whole */
+    const char *absent; /* why there is not even a set; NULL: there is one */
     size_t count;
     const char *const *names;
     const nt_tensor *tensors;

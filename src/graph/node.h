@@ -248,6 +248,9 @@ struct nt__graph {
     nt__trace_mark trace;        /* differs between all traces of the process */
     nt_status status;
     char *message;
+    const char *unplaced; /* the message again, of an error whose place is still to come */
+    const char **absent;  /* why: of tensors that there are not */
+    size_t absent_count, absent_capacity;
     nt__claim *claims;
     size_t claim_count, claim_capacity;
     bool has_checked_role;

@@ -30,6 +30,7 @@ void nt__trace_end(nt__graph *graph) {
     nt__captured_free(&graph->captured);
     nt__map_free(&graph->shared);
     nt__free(graph->claims);
+    nt__free(graph->absent);
     nt__free(graph->nodes);
     nt__free(graph);
 }
@@ -60,8 +61,21 @@ nt_tensor nt__trace_out_of_memory(void) {
     return nt__failed();
 }
 
+/* What a tensor says of itself has no place; the operation that comes next, and may have asked for it, has one. */
+static void give_place(nt_site site) {
+    if (!current->unplaced || !site.file) return;
+    nt__text text = {0};
+    nt__text_add(&text, "%s:%d in %s: %s", site.file, site.line, site.function, current->unplaced);
+    current->unplaced = NULL;
+    keep_error(text.failed ? NULL : text.data);
+    nt__text_free(&text);
+}
+
 nt_tensor nt__trace_fail(nt_site site, const char *what, const char *format, ...) {
-    if (current && current->status != NT_OK) return nt__failed();
+    if (current && current->status != NT_OK) {
+        give_place(site);
+        return nt__failed();
+    }
     nt__text text = {0};
     if (site.file) nt__text_add(&text, "%s:%d in %s: ", site.file, site.line, site.function);
     nt__text_add(&text, "%s: ", what);
@@ -101,6 +115,19 @@ void *nt__trace_alloc(nt_site site, const char *what, size_t count, size_t size)
 
 /* ---- nodes and tensors ------------------------------------------------------------------------------------------ */
 
+/* Their ids are counted from the largest. */
+nt_tensor nt__absent(const char *why) {
+    if (!NT__GROW(current->absent, current->absent_count, current->absent_capacity)) return nt__trace_out_of_memory();
+    current->absent[current->absent_count++] = why;
+    return (nt_tensor){current->trace, UINT32_MAX - (uint32_t)(current->absent_count - 1), 0};
+}
+
+/* NULL: it is none of these. */
+static const char *why_absent(nt_tensor x) {
+    uint32_t place = UINT32_MAX - x.id;
+    return current && x.trace == current->trace && place < current->absent_count ? current->absent[place] : NULL;
+}
+
 bool nt__tensor_failed(nt_tensor x) {
     return !nt__is_number(x) && x.id == 0;
 }
@@ -119,7 +146,9 @@ nt__node *nt__node_of(nt_tensor x, nt_site site, const char *what) {
         nt__node *node = current->nodes[x.id];
         return nt__region_sees(current->region, node, site, what) ? node : NULL;
     }
-    if (!x.trace)
+    if (why_absent(x))
+        nt__trace_fail(site, what, "%s", why_absent(x));
+    else if (!x.trace)
         nt__trace_fail(site, what, "the tensor was never set: it is zero bytes, not the result of an operation");
     else if (x.trace != current->trace)
         nt__trace_fail(site, what,
@@ -225,7 +254,11 @@ static nt_tensor share_node(const nt__node *node) {
 nt_tensor nt__emit(nt__op op, nt_site site, nt__type type, int count, const nt_tensor *operands,
                    const nt__attributes *attributes) {
     const char *what = nt__operations[op].name;
-    if (!nt__trace_under_way(site, what) || current->status != NT_OK) return nt__failed();
+    if (!nt__trace_under_way(site, what)) return nt__failed();
+    if (current->status != NT_OK) {
+        give_place(site);
+        return nt__failed();
+    }
     nt__node *own[NT__MAX_OPERANDS], node = {.op = op, .type = type, .operand_count = count, .site = site};
     node.operands = own;
     if (attributes) node.attributes = *attributes;
@@ -255,8 +288,11 @@ nt_tensors nt__tensors_of(const struct nt_tensors_content *content) {
 
 bool nt__tensors_given(nt_tensors tensors, nt_site site, const char *what) {
     if (!nt__trace_under_way(site, what)) return false;
-    if (tensors.content && tensors.trace == current->trace) return true;
-    if (tensors.content)
+    bool is_current = tensors.content && tensors.trace == current->trace;
+    if (is_current && !tensors.content->absent) return true;
+    if (is_current)
+        nt__trace_fail(site, what, "%s", tensors.content->absent);
+    else if (tensors.content)
         nt__trace_fail(site, what,
                        "the nt_tensors belongs to an earlier trace: it lives as long as the call of the hook that made "
                        "it, so do not keep one in a global or static variable");
@@ -312,7 +348,7 @@ nt_tensors nt_named_tensors_at(const char *const *names, const nt_tensor *tensor
             return (nt_tensors){0};
         own[i] = tensors[i];
     }
-    *content = (struct nt_tensors_content){"the set", count, own_names, own};
+    *content = (struct nt_tensors_content){"the set", NULL, count, own_names, own};
     return nt__tensors_of(content);
 }
 
@@ -373,13 +409,23 @@ bool nt__tensor_made(nt_tensor x) {
     return look(x) != NULL;
 }
 
+/* The same; to ask what is not there is to read it. */
+static const nt__node *ask(nt_tensor x) {
+    const char *why = why_absent(x);
+    if (why && current->status == NT_OK) {
+        keep_error(why);
+        current->unplaced = why;
+    }
+    return look(x);
+}
+
 nt_dtype nt_dtype_of(nt_tensor x) {
-    const nt__node *node = look(x);
+    const nt__node *node = ask(x);
     return node ? node->type.dtype : NT_F32;
 }
 
 nt_shape nt_shape_of(nt_tensor x) {
-    const nt__node *node = look(x);
+    const nt__node *node = ask(x);
     if (node) return node->type.shape;
     nt_shape ones = {.rank = nt__is_number(x) ? 0 : NT_MAX_RANK};
     for (int i = 0; i < ones.rank; i++) ones.dims[i] = 1;

@@ -20,24 +20,29 @@ static const void *value_of(const nt_run *run, size_t field) {
     return (const char *)run->fields + run->experiment->fields[field].offset;
 }
 
-static nt_status check_there(const nt_run *run, const nt_field_info *field, const void *pointer) {
-    if (pointer) return NT_OK;
-    return nt__fail(NT_INVALID,
-                    "experiment %s (%s): the DEVICE field %s (%s) is NULL: set it before the run is made, or in derive",
-                    run->experiment->name, run->experiment->file, field->name, nt__field_type_text(field));
+/* A pointer to an array or a set that is NULL. A program that reads it cannot be; others do without. */
+static bool is_absent(const nt_run *run, size_t field) {
+    nt_field_type type = run->experiment->fields[field].type;
+    if (type == NT_FIELD_ARRAY) return !array_in(value_of(run, field));
+    return type == NT_FIELD_ARRAYS && !arrays_in(value_of(run, field));
 }
 
 /* Inputs that a field needs. */
-static nt_status count_slots(const nt_run *run, size_t field, size_t *count) {
+static size_t count_slots(const nt_run *run, size_t field) {
+    if (is_absent(run, field)) return 0;
+    return run->experiment->fields[field].type == NT_FIELD_ARRAYS ? nt_arrays_count(arrays_in(value_of(run, field)))
+                                                                  : 1;
+}
+
+/* What whoever reads the field is told. NULL: memory is short. */
+static const char *why_absent(nt_run *run, size_t field) {
     const nt_field_info *info = &run->experiment->fields[field];
-    const void *value = value_of(run, field);
-    nt_status status = NT_OK;
-    *count = 1;
-    if (info->type == NT_FIELD_ARRAY) status = check_there(run, info, array_in(value));
-    if (info->type != NT_FIELD_ARRAYS) return status;
-    status = check_there(run, info, arrays_in(value));
-    if (status == NT_OK) *count = nt_arrays_count(arrays_in(value));
-    return status;
+    return nt__arena_sprintf(&run->arena, "DEVICE field %s (%s) of %s is NULL: %s", info->name,
+                             nt__field_type_text(info), run->experiment->name,
+                             run->settings.no_data
+                                 ? "a run without data, as that of nitro predict, does not call derive. Set the field "
+                                   "in C before nt_run_new, or predict with a run that has data, as the shell does"
+                                 : "set it before the run is made, or in derive");
 }
 
 static bool fill_slot(nt_run *run, size_t field, size_t member, nt__device_slot *slot) {
@@ -69,34 +74,38 @@ static nt_status make_room(nt_run *run, size_t slots) {
 }
 
 static nt_status fill_slots(nt_run *run, size_t field) {
-    size_t count, first = run->device_fields.count;
-    nt_status status = count_slots(run, field, &count);
+    size_t count = count_slots(run, field), first = run->device_fields.count;
+    const char *absent = is_absent(run, field) ? why_absent(run, field) : NULL;
+    if (is_absent(run, field) && !absent) return NT_OUT_OF_MEMORY;
     run->device_fields.first[field] = first;
-    for (size_t i = 0; status == NT_OK && i < count; i++) {
+    for (size_t i = 0; i < count; i++) {
         if (!fill_slot(run, field, i, &run->device_fields.slots[first + i])) return NT_OUT_OF_MEMORY;
         run->device_fields.members[first + i] = run->device_fields.slots[first + i].member;
         run->device_fields.count++;
     }
     run->device_fields.contents[field] = (struct nt_tensors_content){.name = run->experiment->fields[field].name,
+                                                                     .absent = absent,
                                                                      .count = count,
                                                                      .names = &run->device_fields.members[first],
                                                                      .tensors = &run->device_fields.tensors[first]};
-    return status;
+    return NT_OK;
 }
 
 nt_status nt__device_fields_list(nt_run *run) {
     const nt_experiment *experiment = run->experiment;
-    size_t all = 0, count;
-    nt_status status = NT_OK;
-    for (size_t i = 0; status == NT_OK && i < experiment->field_count; i++) {
-        if (experiment->fields[i].marker != NT_DEVICE) continue;
-        status = count_slots(run, i, &count);
-        all += count;
-    }
-    if (status == NT_OK) status = make_room(run, all);
+    size_t all = 0;
+    for (size_t i = 0; i < experiment->field_count; i++)
+        if (experiment->fields[i].marker == NT_DEVICE) all += count_slots(run, i);
+    nt_status status = make_room(run, all);
     for (size_t i = 0; status == NT_OK && i < experiment->field_count; i++)
         if (experiment->fields[i].marker == NT_DEVICE) status = fill_slots(run, i);
     return status;
+}
+
+/* The tensor of a field that is no set. */
+static nt_tensor input_of(const nt_run *run, size_t field) {
+    const char *absent = run->device_fields.contents[field].absent;
+    return absent ? nt__absent(absent) : run->device_fields.tensors[run->device_fields.first[field]];
 }
 
 void nt__device_fields_input(nt_run *run) {
@@ -109,10 +118,12 @@ void nt__device_fields_input(nt_run *run) {
         char *at = (char *)run->view + field->view_offset;
         nt_tensors all = nt__tensors_of(&run->device_fields.contents[i]);
         if (field->marker != NT_DEVICE) continue;
-        if (field->type == NT_FIELD_ARRAYS)
+        if (field->type == NT_FIELD_ARRAYS) {
             memcpy(at, &all, sizeof all);
-        else
-            memcpy(at, &run->device_fields.tensors[run->device_fields.first[i]], sizeof(nt_tensor));
+        } else {
+            nt_tensor tensor = input_of(run, i);
+            memcpy(at, &tensor, sizeof tensor);
+        }
     }
 }
 

@@ -45,6 +45,15 @@ static nt_status check_marker(const nt_run *run, const target *t) {
     }
 }
 
+/* Its type and shape would be part of programs that were made without it. */
+static nt_status check_there(const nt_run *run, const target *t) {
+    if (!run->device_fields.contents[t->field].absent) return NT_OK;
+    return nt__fail(
+        NT_INVALID,
+        "%s: field %s of %s was NULL when the run was made, and no program reads it: make a new run with it", t->call,
+        t->info->name, run->experiment->name);
+}
+
 static nt_status find_slot(const nt_run *run, target *t, const char *member) {
     size_t first = run->device_fields.first[t->field], count = run->device_fields.contents[t->field].count;
     bool is_set = t->info->type == NT_FIELD_ARRAYS;
@@ -82,6 +91,7 @@ static nt_status find_target(const nt_run *run, const char *call, const char *na
     if (t->field == run->experiment->field_count) return fail_unknown(run, t);
     t->info = &run->experiment->fields[t->field];
     nt_status status = check_marker(run, t);
+    if (status == NT_OK) status = check_there(run, t);
     return status == NT_OK ? find_slot(run, t, name[length] ? name + length + 1 : NULL) : status;
 }
 

@@ -201,16 +201,131 @@ static void a_missing_array_is_refused(void **state) {
     Rich e = with_arrays();
     nt_array *table = e.table;
     e.table = NULL;
-    assert_fails(nt_run_new(Rich_experiment(), &e, &options, &run), NT_INVALID,
-                 "the DEVICE field table (nt_array *) is NULL: set it before the run is made, or in derive");
+    assert_fails(
+        nt_run_new(Rich_experiment(), &e, &options, &run), NT_INVALID,
+        "in rich_forward: add: DEVICE field table (nt_array *) of Rich is NULL: set it before the run is made, or "
+        "in derive");
     e.table = table;
     nt_arrays_free(e.frozen);
+    e.frozen = NULL;
+    assert_fails(nt_run_new(Rich_experiment(), &e, &options, &run), NT_INVALID,
+                 "in rich_forward: member: DEVICE field frozen (nt_arrays *) of Rich is NULL: set it");
     e.frozen = nt_arrays_new();
     assert_fails(nt_run_new(Rich_experiment(), &e, &options, &run), NT_INVALID,
                  "in rich_forward: member: frozen has no array '");
     assert_non_null(strstr(nt_error_message(), "'; it has: none"));
     give_back(&e);
-    assert_fails(nt_run_new(Rich_experiment(), NULL, &options, &run), NT_INVALID, "the DEVICE field table");
+    assert_fails(nt_run_new(Rich_experiment(), NULL, &options, &run), NT_INVALID, "DEVICE field table");
+}
+
+/* ---- arrays that derive makes ----------------------------------------------------------------------------------- */
+
+#define DERIVED(FIELD, DEVICE, GRAPH_CONST)                               \
+    DEVICE(nt_array *, weights, NULL, "of the classes; derived")          \
+    DEVICE(nt_arrays *, unread, NULL, "nobody reads it")                  \
+    DEVICE(float, mean, 0, "of the data; derived")                        \
+    FIELD(int, batch, 16, "samples in a micro-batch")                     \
+    GRAPH_CONST(bool, weighs, false, "whether forward reads the weights") \
+    GRAPH_CONST(bool, asks, false, "whether forward asks for their shape")
+NT_EXPERIMENT(Derived, DERIVED)
+
+static nt_status derived_data(const Derived *e, nt_data *data) {
+    nt_split(data, "train", .batch = e->batch, .drop_last = true);
+    nt_split_field(data, "train", "x", toy_points(64, false));
+    nt_split_field(data, "train", "label", toy_labels(64, 0));
+    nt_split(data, "test", .batch = e->batch);
+    nt_split_field(data, "test", "x", toy_points(64, false));
+    nt_split_field(data, "test", "label", toy_labels(64, 0));
+    return nt_data_status(data);
+}
+
+static nt_status derived_derive(Derived *e, const nt_data *data) {
+    (void)data;
+    e->weights = filled(2, 3);
+    e->mean = 0.5f;
+    return e->weights ? NT_OK : nt_error_status();
+}
+
+static nt_tensor derived_forward(const Derived_view *e, nt_model *m, nt_batch *batch) {
+    nt_tensor x = nt_dense(m, "logits", nt_sub(nt_field(batch, "x"), e->mean), 2);
+    if (e->asks && nt_rank(e->weights) == 1) return nt_add(x, 1);
+    if (e->asks) return nt_add(x, 2);
+    return e->weighs ? nt_mul(x, e->weights) : x;
+}
+
+static nt_tensor derived_loss(const Derived_view *e, nt_tensor logits, nt_batch *batch) {
+    return nt_cross_entropy(logits, nt_field(batch, "label"), .class_weights = e->weights);
+}
+
+NT_DEFINE(Derived, DERIVED, .build_data = derived_data, .derive = derived_derive, .forward = derived_forward,
+          .loss = derived_loss);
+
+static char noticed[512];
+static void notice_line(const char *line, void *context) {
+    (void)context;
+    snprintf(noticed, sizeof noticed, "%s", line);
+}
+
+/* What no program reads may be NULL: the loss is no part of a prediction, and no program has the set. */
+static void an_array_that_nobody_reads_may_be_missing(void **state) {
+    (void)state;
+    nt_run *run;
+    nt_array *x = toy_points(5, false), *out;
+    nt_run_options options = quiet_options(NULL);
+    assert_ok(nt_run_new(Derived_experiment(), NULL, &options, &run));
+    assert_ok(nt_train(run));
+    assert_ok(nt_evaluate(run, "test", NULL));
+    assert_fails(nt_set_device(run, "unread", (nt_arrays *)NULL), NT_INVALID,
+                 "field unread of Derived was NULL when the run was made, and no program reads it");
+    nt_run_free(run);
+    options.evaluate_only = true;
+    assert_ok(nt_run_new(Derived_experiment(), NULL, &options, &run));
+    assert_ok(nt_evaluate(run, "test", NULL));
+    nt_run_free(run);
+    options.no_data = true;
+    options.quiet = false;
+    assert_ok(nt_run_new(Derived_experiment(), NULL, &options, &run));
+    nt_notice_function before = nt_set_notice(notice_line, NULL);
+    assert_ok(nt_predict(run, &(nt_named_array){"x", x}, 1, &out));
+    nt_set_notice(before, NULL);
+    assert_non_null(strstr(noticed, "derive is not called without data"));
+    assert_non_null(strstr(noticed, "the values that the run was given: mean"));
+    assert_null(nt_get_device(run, "weights"));
+    assert_non_null(strstr(nt_error_message(), "field weights of Derived was NULL when the run was made"));
+    nt_array_free(out);
+    nt_array_free(x);
+    nt_run_free(run);
+}
+
+/* What a prediction reads has to be given: nobody derives it. */
+static void a_prediction_names_the_array_that_it_misses(void **state) {
+    (void)state;
+    nt_run *run;
+    nt_array *x = toy_points(5, false), *out;
+    nt_run_options options = quiet_options(NULL);
+    options.no_data = true;
+    for (int asks = 0; asks < 2; asks++) {
+        Derived e = Derived_defaults();
+        e.asks = asks;
+        e.weighs = !asks;
+        assert_ok(nt_run_new(Derived_experiment(), &e, &options, &run));
+        assert_fails(nt_predict(run, &(nt_named_array){"x", x}, 1, &out), NT_INVALID,
+                     "DEVICE field weights (nt_array *) of Derived is NULL: a run without data, as that of nitro "
+                     "predict, does not call derive. Set the field in C before nt_run_new, or predict with a run that "
+                     "has data");
+        assert_non_null(
+            strstr(nt_error_message(), asks ? "in derived_forward: DEVICE field" : "in derived_forward: mul: DEVICE"));
+        nt_run_free(run);
+    }
+    Derived e = Derived_defaults();
+    e.weighs = true;
+    e.weights = filled(2, 1);
+    assert_ok(nt_run_new(Derived_experiment(), &e, &options, &run));
+    assert_ok(nt_predict(run, &(nt_named_array){"x", x}, 1, &out));
+    nt_array_free(out);
+    nt_array_free(x);
+    nt_run_free(run);
+    nt_array_free(e.weights);
 }
 
 /* ---- Host data: M-5, M-11 --------------------------------------------------------------------------------------- */
@@ -652,6 +767,8 @@ int main(void) {
         cmocka_unit_test(arrays_are_inputs),
         cmocka_unit_test(other_elements_compile_nothing),
         cmocka_unit_test(a_missing_array_is_refused),
+        cmocka_unit_test(an_array_that_nobody_reads_may_be_missing),
+        cmocka_unit_test(a_prediction_names_the_array_that_it_misses),
         cmocka_unit_test(host_data_is_never_touched),
         cmocka_unit_test(presets_share_programs_where_they_can),
         cmocka_unit_test(a_run_knows_its_preset),
