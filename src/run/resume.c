@@ -101,12 +101,20 @@ static void tell(const nt_run *run, const nt__record_source *source, int64_t epo
                    (long long)step, source->path);
 }
 
-/* C44 */
-static void tell_done(const nt_run *run, const char *reason, int64_t epoch) {
-    if (!reason || epoch < run->settings.max_epochs || run->settings.quiet) return;
-    nt__notice("%s: the checkpoint is of a run that ended (%s) behind epoch %lld of %lld, so training returns at once: "
-               "give a larger max_epochs to go on",
-               run->experiment->name, reason, (long long)epoch, (long long)run->settings.max_epochs);
+/* C44: `ended` epochs are whole. A record of a run that was killed has no reason. */
+static void tell_done(const nt_run *run, const char *reason, int64_t ended, int64_t step) {
+    const char *name = run->experiment->name;
+    int64_t epochs = run->settings.max_epochs, steps = run->settings.max_steps;
+    if (run->settings.quiet) return;
+    if (ended >= epochs)
+        nt__notice("%s: the checkpoint is of a run that ended%s%s%s behind epoch %lld of %lld, so training returns at "
+                   "once: give a larger max_epochs to go on",
+                   name, reason ? " (" : "", reason ? reason : "", reason ? ")" : "", (long long)ended,
+                   (long long)epochs);
+    else if (step >= steps)
+        nt__notice("%s: the checkpoint is behind step %lld, and max_steps is %lld, so training returns at once: give a "
+                   "larger max_steps to go on; it counts from the first step of the run",
+                   name, (long long)step, (long long)steps);
 }
 
 static nt_status tell_all(const nt_run *run, const nt__record_source *source) {
@@ -119,7 +127,7 @@ static nt_status tell_all(const nt_run *run, const nt__record_source *source) {
     if (status == NT_OK) status = nt__record_text(record, "stop_reason", true, &reason);
     if (status != NT_OK) return status;
     tell(run, source, epoch, batch, step);
-    tell_done(run, reason, epoch);
+    tell_done(run, reason, epoch - (batch > 0), step);
     return NT_OK;
 }
 

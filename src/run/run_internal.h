@@ -393,6 +393,8 @@ nt_status nt__layer_state_read(nt_run *run, size_t index, nt_array **out);
 /* settings.c: options, else hooks, else fields, else defaults; checked. */
 nt_status nt__settings_resolve(nt_run *run, const nt_run_options *options);
 nt_dtype nt__compute_dtype(const nt__settings *s); /* of settings that were checked */
+/* Says by a notice what of a training run's settings is seldom meant. */
+void nt__settings_tell(const nt_run *run);
 /* What they would be without options. */
 nt_status nt__settings_declared(nt_run *run, nt__settings *out);
 /* NULL beyond the last; NULL when there is none of that name. */

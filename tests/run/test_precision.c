@@ -254,6 +254,34 @@ static void option_hook_and_field_set_it(void **state) {
     assert_int_equal(taken_by(&hooked, "f16", "f32"), NT_F32);
 }
 
+static char told[4096];
+static void keep_line(const char *line, void *context) {
+    (void)context;
+    strncat(told, line, sizeof told - strlen(told) - 1);
+}
+
+/* What setting up a run in this type says. */
+static void set_up(const char *dtype, bool evaluates) {
+    nt_run_options options = {.no_log = true, .compute_dtype = dtype, .evaluate_only = evaluates};
+    nt_run *run;
+    *told = 0;
+    nt_notice_function before = nt_set_notice(keep_line, NULL);
+    assert_ok(nt_run_new(Mixed_experiment(), NULL, &options, &run));
+    nt_set_notice(before, NULL);
+    nt_run_free(run);
+}
+
+static void training_in_f16_is_told(void **state) {
+    (void)state;
+    set_up("f16", false);
+    assert_non_null(strstr(told, "layers compute in f16, whose gradients below 6e-8 become 0 without a word: there is "
+                                 "no loss scaling. bf16 has the range of f32 and is meant for training"));
+    set_up("f16", true);
+    assert_null(strstr(told, "f16"));
+    set_up("bf16", false);
+    assert_null(strstr(told, "f16"));
+}
+
 static void another_type_is_refused(void **state) {
     (void)state;
     Mixed e = Mixed_defaults();
@@ -283,6 +311,7 @@ int main(void) {
         cmocka_unit_test(a_train_step_is_near_that_in_f32),
         cmocka_unit_test(parameters_move_between_the_types),
         cmocka_unit_test(option_hook_and_field_set_it),
+        cmocka_unit_test(training_in_f16_is_told),
         cmocka_unit_test(another_type_is_refused),
     };
     return cmocka_run_group_tests(tests, scratch_make, tear_down);

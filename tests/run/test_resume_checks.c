@@ -221,6 +221,22 @@ static void what_is_resumed_is_told(void **state) {
     assert_told("behind epoch 1 and 2 batches, step 6: ");
     assert_int_equal(nt_run_epoch(run), 2);
     assert_int_equal(nt_run_step(run), 6);
+    assert_null(strstr(notices.data, "returns at once"));
+    nt_run_free(run);
+}
+
+/* A max_steps that the checkpoint has reached leaves nothing to train. */
+static void a_run_past_its_max_steps_is_told(void **state) {
+    (void)state;
+    course c = make_course();
+    nt_run *run;
+    train_stretch(&c, (stretch){.stop_at = 5});
+    c.options.max_steps = (nt_maybe_int){true, 2};
+    assert_ok(go_on(&c, &run));
+    assert_told("the checkpoint is behind step 6, and max_steps is 2, so training returns at once: give a larger "
+                "max_steps to go on");
+    assert_ok(nt_train(run));
+    assert_int_equal(nt_run_step(run), 6);
     nt_run_free(run);
 }
 
@@ -514,6 +530,7 @@ int main(void) {
         cmocka_unit_test(more_epochs_go_on_exactly),
         cmocka_unit_test(the_seed_is_that_of_the_record),
         cmocka_unit_test(what_is_resumed_is_told),
+        cmocka_unit_test(a_run_past_its_max_steps_is_told),
         cmocka_unit_test(a_run_that_is_over_is_told),
         cmocka_unit_test(a_log_that_was_changed_is_kept),
         cmocka_unit_test(settings_say_which_are_kept),
