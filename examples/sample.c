@@ -103,6 +103,7 @@ int main(int count, char **words) {
     if (status == NT_OK) status = print_text(run, begin, fields.length);
     nt_run_free(run);
     if (status == NT_OK) status = nt_shutdown();
-    if (status != NT_OK) fprintf(stderr, "%s\n", nt_error_message());
+    const char *advice = status == NT_NOT_FOUND && count <= 3 ? "; nitro train transformer.c makes the parameters" : "";
+    if (status != NT_OK) fprintf(stderr, "%s%s\n", nt_error_message(), advice);
     return status == NT_OK ? 0 : 1;
 }
