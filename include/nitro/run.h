@@ -233,9 +233,9 @@ nt_status nt_run_print(const nt_run *run, nt_form form, FILE *out);
  * binding_report. Touches neither data nor device. */
 nt_status nt_run_report(const nt_run *run, FILE *out);
 
-/* Writes a table of the parameters (path, shape, type, elements, bytes, group) in the order forward declared them, one
- * of the layer states, and the totals. A handle with no_data has none before its first prediction, which is an error.
- * `nitro summary FILE.c` writes the same. */
+/* Writes the experiment's name, what layers compute in where that is not f32, a table of the parameters (path, shape,
+ * type, elements, bytes, group) in the order forward declared them, one of the layer states, and the totals. A handle
+ * with no_data has none before its first prediction, which is an error. `nitro summary FILE.c` writes the same. */
 nt_status nt_run_summary(const nt_run *run, FILE *out);
 
 /* Asks training, evaluation or prediction to end at the next step. Safe in a signal handler. Stays set until

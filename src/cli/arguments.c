@@ -9,6 +9,7 @@
 
 #include <dirent.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/closest.h"
@@ -144,6 +145,11 @@ static void add_source_names(nt__arena *arena, const char *path, nt__words *name
     if (folder) closedir(folder);
 }
 
+static bool is_folder(const char *path) {
+    struct stat info;
+    return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
+}
+
 /* A file that is there under another name is proposed. */
 static nt_status fail_absent(const char *file) {
     const char *slash = strrchr(file, '/'), *name = slash ? slash + 1 : file;
@@ -174,6 +180,8 @@ nt_status nt__arguments_check_files(const nt__arguments *arguments, const char *
                             "experiment",
                             file);
         if (access(file, F_OK) != 0) return fail_absent(file);
+        if (is_folder(file))
+            return nt__fail(NT_INVALID, "'%s' is a folder; name the C source file that has the experiment", file);
     }
     return NT_OK;
 }

@@ -52,6 +52,7 @@ typedef struct nt__keyword {
     size_t given;         /* offset of the bool that says the flag was there; NT__NOT_NOTED: there is none */
     nt__flag_group group; /* where the manual lists it */
     unsigned commands;    /* that take it */
+    unsigned idle;        /* of these, those that take it so that a command line can be used again, and use it not */
     bool has_field;       /* a field of the same name gives the default */
     const char *alone;    /* the value of the flag without one; NULL: it needs one */
     bool is_list;         /* may be given several times; each value is a word of the nt__words at the offset */

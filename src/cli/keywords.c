@@ -9,6 +9,7 @@ enum {
     SETS = MAKES | NT__HELP | NT__SCHEDULE | NT__SUMMARY,
     BUILDS = RUNS | NT__HELP | NT__SHELL | NT__SCHEDULE | NT__SUMMARY,
     LOOKS = NT__HISTORY | NT__RUNS | NT__PLOT,
+    UNTRAINED = NT__EVALUATE | NT__PREDICT | NT__SUMMARY, /* no training follows */
     ALL = BUILDS | NT__DEVICES | NT__CACHE | LOOKS | NT__DIFF
 };
 
@@ -23,18 +24,18 @@ enum {
     { FIELD(__VA_ARGS__), .given = NT__NOT_NOTED, .group = NT__FLAGS_##group_, .commands = commands_ }
 
 /* Options of a run that say themselves whether they were given. */
-#define NUMBER(has_field_, name, type, default_, doc)                                                              \
+#define NUMBER(idle_, has_field_, name, type, default_, doc)                                                       \
     {                                                                                                              \
         FIELD(#name, run.name.value, type, default_, doc), .given = offsetof(nt__command_options, run.name.given), \
                                                            .group = NT__FLAGS_RUN, .commands = SETS,               \
-                                                           .has_field = has_field_                                 \
+                                                           .has_field = has_field_, .idle = idle_                  \
     }
 
 /* The same for a text, which says that by not being NULL. */
-#define TEXT(name, default_, doc)                                                                      \
-    {                                                                                                  \
-        FIELD(#name, run.name, STRING, default_, doc), .given = NT__NOT_NOTED, .group = NT__FLAGS_RUN, \
-                                                       .commands = SETS, .has_field = true             \
+#define TEXT(idle_, name, default_, doc)                                                                  \
+    {                                                                                                     \
+        FIELD(#name, run.name, STRING, default_, doc), .given = NT__NOT_NOTED, .group = NT__FLAGS_RUN,    \
+                                                       .commands = SETS, .has_field = true, .idle = idle_ \
     }
 
 /* A flag of a run that may be given several times. */
@@ -47,36 +48,41 @@ enum {
 static const nt__keyword keywords[] = {
     FLAG(RUN, BUILDS | NT__NEW, "preset", run.preset, STRING, "none",
          "fields set by a name of the experiment's; flags win over it"),
-    TEXT(run_dir, "runs/<Experiment>", "folder of the parameters, the checkpoints and the log"),
-    NUMBER(true, seed, INT64, "42", "of initial values and of the order of samples"),
-    NUMBER(true, max_epochs, INT64, "1", "passes over the training data"),
-    NUMBER(true, max_steps, INT64, "no limit", "stop after that many optimizer steps"),
-    NUMBER(true, accum, INT64, "1", "micro-batches in an optimizer step"),
-    NUMBER(true, gradient_clip_norm, DOUBLE, "no clipping", "largest norm of all gradients together"),
-    NUMBER(true, ema_decay, DOUBLE, "no average", "of a moving average of the parameters, which evaluations have"),
-    NUMBER(false, learning_rate, DOUBLE, "0.001", "step size of the optimizer"),
-    NUMBER(true, check_divergence, BOOL, "true", "end training at a loss that is not finite"),
+    TEXT(NT__SUMMARY, run_dir, "runs/<Experiment>", "folder of the parameters, the checkpoints and the log"),
+    NUMBER(NT__SUMMARY, true, seed, INT64, "42", "of initial values and of the order of samples"),
+    NUMBER(UNTRAINED, true, max_epochs, INT64, "1", "passes over the training data"),
+    NUMBER(UNTRAINED, true, max_steps, INT64, "no limit", "stop after that many optimizer steps"),
+    NUMBER(UNTRAINED, true, accum, INT64, "1", "micro-batches in an optimizer step"),
+    NUMBER(UNTRAINED, true, gradient_clip_norm, DOUBLE, "no clipping", "largest norm of all gradients together"),
+    NUMBER(UNTRAINED, true, ema_decay, DOUBLE, "no average",
+           "of a moving average of the parameters, which evaluations have"),
+    NUMBER(UNTRAINED, false, learning_rate, DOUBLE, "0.001", "step size of the optimizer"),
+    NUMBER(UNTRAINED, true, check_divergence, BOOL, "true", "end training at a loss that is not finite"),
     {FIELD("log", run.log, STRING, "jsonl", "loggers of the run, divided by commas, or none"), .given = NT__NOT_NOTED,
-     .group = NT__FLAGS_RUN, .commands = SETS},
-    TEXT(compute_dtype, "f32", "what layers compute in, f32, bf16 or f16; parameters and outputs stay f32"),
+     .group = NT__FLAGS_RUN, .commands = SETS, .idle = UNTRAINED},
+    TEXT(0, compute_dtype, "f32", "what layers compute in, f32, bf16 or f16; parameters and outputs stay f32"),
     {FIELD("resume", run.resume, STRING, "none",
            "go on from the newest checkpoint in run_dir, or --resume=PATH, =RUN:best, =RUN:latest; RUN: latest, an id "
            "or a "
            "folder"),
      .given = NT__NOT_NOTED, .group = NT__FLAGS_RUN, .commands = NT__TRAIN | NT__SHELL | NT__NEW, .alone = "auto"},
-    NUMBER(true, checkpoint, BOOL, "true", "write checkpoints to resume from, one an epoch and one at the end"),
-    NUMBER(true, checkpoint_every_steps, INT64, "no", "also one at each multiple of so many steps"),
-    NUMBER(true, checkpoint_every_minutes, DOUBLE, "no", "also one when so many have passed since the last"),
-    NUMBER(true, checkpoint_keep, INT64, "3", "how many of the best are kept"),
-    TEXT(checkpoint_metric, "val_loss", "what they are ranked by; with a hook for metrics name one of its values"),
-    TEXT(checkpoint_mode, "by the name", "min or max: which value of it is better"),
-    NUMBER(true, checkpoint_keep_latest, BOOL, "true", "keep the newest too, whatever it scored"),
-    NUMBER(true, checkpoint_keep_epochs, INT64, "no", "keep each of an epoch that is a multiple of this too"),
-    NUMBER(true, checkpoint_keep_steps, INT64, "no", "the same of the step"),
-    TEXT(checkpoint_scope, "run", "dir: rank those of all runs in run_dir together, and delete the rest"),
-    LIST(SETS, "schedule", schedules, "the schedules hook",
-         "NAME=cosine:FROM:TO or another kind, which `nitro help train` lists; for each value once. Replaces all of "
-         "the hook"),
+    NUMBER(UNTRAINED, true, checkpoint, BOOL, "true",
+           "write checkpoints to resume from, one an epoch and one at the end"),
+    NUMBER(UNTRAINED, true, checkpoint_every_steps, INT64, "no", "also one at each multiple of so many steps"),
+    NUMBER(UNTRAINED, true, checkpoint_every_minutes, DOUBLE, "no", "also one when so many have passed since the last"),
+    NUMBER(UNTRAINED, true, checkpoint_keep, INT64, "3", "how many of the best are kept"),
+    TEXT(UNTRAINED, checkpoint_metric, "val_loss",
+         "what they are ranked by; with a hook for metrics name one of its values"),
+    TEXT(UNTRAINED, checkpoint_mode, "by the name", "min or max: which value of it is better"),
+    NUMBER(UNTRAINED, true, checkpoint_keep_latest, BOOL, "true", "keep the newest too, whatever it scored"),
+    NUMBER(UNTRAINED, true, checkpoint_keep_epochs, INT64, "no",
+           "keep each of an epoch that is a multiple of this too"),
+    NUMBER(UNTRAINED, true, checkpoint_keep_steps, INT64, "no", "the same of the step"),
+    TEXT(UNTRAINED, checkpoint_scope, "run", "dir: rank those of all runs in run_dir together, and delete the rest"),
+    {FIELD("schedule", schedules, STRING, "the schedules hook",
+           "NAME=cosine:FROM:TO or another kind, which `nitro help train` lists; for each value once. Replaces all of "
+           "the hook"),
+     .given = NT__NOT_NOTED, .group = NT__FLAGS_RUN, .commands = SETS, .idle = UNTRAINED, .is_list = true},
     FLAG(RUN, NT__EVALUATE, "split", split, STRING, "test", "the data to evaluate"),
     FLAG(RUN, NT__EVALUATE | NT__PREDICT | NT__TRAIN, "weights", weights, STRING, "those trained; train: none",
          "the parameters to use or to start with: a file, or RUN:best, RUN:latest; RUN: latest, an id of run_dir or a "

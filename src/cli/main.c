@@ -21,8 +21,7 @@ static const char train_manual[] =
 
 static const char evaluate_manual[] =
     "Evaluates one split with parameters from a file and prints its metrics. Fields that shape the model\n"
-    "(GraphConst) must have the values that the parameters were trained with. Flags that only matter in\n"
-    "training are accepted, so that a command line can be used again.";
+    "(GraphConst) must have the values that the parameters were trained with.";
 
 static const char predict_manual[] =
     "Runs forward on arrays from files, with parameters from a file, and writes what it returns, one row for\n"
@@ -45,8 +44,8 @@ static const char schedule_manual[] =
 static const char summary_manual[] =
     "Prints every parameter of a model (path, shape, type, number of elements, bytes, group), its layer states and\n"
     "the totals, as a run with these flags would have them. Reads the data for its types and traces the hooks once;\n"
-    "needs no engine and compiles no program. Takes all flags of nitro train; those that change no model have no\n"
-    "effect.";
+    "needs no engine and compiles no program. Takes all flags of nitro train. An experiment without data, which only\n"
+    "predicts, has no summary before its first prediction: nt_run_summary in C.";
 
 static const char help_manual[] =
     "Without operands the manual. With a command, its part of it. With files, every field of their\n"

@@ -99,6 +99,10 @@ static const entry examples[] = {
 
 /* ---- pieces ----------------------------------------------------------------------------------------------------- */
 
+static bool is_used(const nt__keyword *keyword, unsigned commands) {
+    return keyword->commands & ~keyword->idle & commands;
+}
+
 /* The name stands in the text as a command does, "nitro train". */
 static bool is_example_of(const nt__command *command, const char *text) {
     char words[64];
@@ -126,11 +130,11 @@ static bool print_entries(const char *title, const entry *list, size_t count, co
 
 #define PRINT(title, list, command, out) print_entries(title, list, sizeof(list) / sizeof *(list), command, out)
 
-/* Of commands that take --schedule. */
+/* Of commands that use --schedule. */
 static bool print_schedules(const nt__command *command, FILE *out) {
     const char *spelling, *meaning;
     nt__table table = {0};
-    if (command && !(nt__keyword_find("schedule")->commands & command->bit)) return true;
+    if (command && !is_used(nt__keyword_find("schedule"), command->bit)) return true;
     fprintf(out, "\nschedules, behind NAME= of --schedule\n");
     for (size_t i = 0; (spelling = nt__schedule_spelling(i, &meaning)); i++) {
         nt__table_add(&table, spelling);
@@ -192,7 +196,7 @@ static void add_cells(nt__table *table, const char *const *cells, size_t count) 
 enum { KEYWORD_COLUMNS = 4, FIELD_COLUMNS = 5 };
 
 static bool is_listed(const nt__keyword *keyword, nt__flag_group group, unsigned commands) {
-    return keyword->group == group && (keyword->commands & commands);
+    return keyword->group == group && is_used(keyword, commands);
 }
 
 static bool print_group(const char *title, nt__flag_group group, unsigned commands, const nt_experiment *experiment,
@@ -213,6 +217,27 @@ static bool print_flags(unsigned commands, FILE *out) {
     return print_group("flags: the run", NT__FLAGS_RUN, commands, NULL, NULL, out) &&
            print_group("flags: what is written", NT__FLAGS_OUTPUT, commands, NULL, NULL, out) &&
            print_group("flags: compiling the files", NT__FLAGS_BUILD, commands, NULL, NULL, out);
+}
+
+/* Flags that the command takes and has no use for: names only. */
+static bool print_idle_flags(const nt__command *command, FILE *out) {
+    const nt__keyword *keyword;
+    nt__arena arena = {0};
+    size_t count = 0;
+    bool complete = true;
+    for (size_t i = 0; complete && (keyword = nt__keyword_at(i)); i++) {
+        if (is_used(keyword, command->bit) || !nt__keyword_of(command->bit, keyword->field.name)) continue;
+        const char *name = nt__flag_name(&arena, keyword->field.name);
+        complete = name != NULL;
+        if (count == 0)
+            fprintf(out, "\nflags without effect here, taken so that a command line of training can be used again; "
+                         "see `nitro help train`");
+        if (complete) fprintf(out, "%s--%s", count % 5 ? ", " : count ? ",\n  " : "\n  ", name);
+        count++;
+    }
+    if (count) fprintf(out, "\n");
+    nt__arena_free(&arena);
+    return complete;
 }
 
 /* ---- pages ------------------------------------------------------------------------------------------------------ */
@@ -250,7 +275,7 @@ bool nt__print_command_manual(const nt__command *command, FILE *out) {
     fprintf(out, "usage: nitro %s%s%s\n\n%s\n", command->name, *command->operands ? " " : "", command->operands,
             command->manual);
     if (takes_fields) fprintf(out, "\n%s", flag_rules);
-    return print_flags(command->bit, out) && print_surroundings(command, out);
+    return print_flags(command->bit, out) && print_idle_flags(command, out) && print_surroundings(command, out);
 }
 
 /* ---- an experiment ---------------------------------------------------------------------------------------------- */

@@ -150,11 +150,20 @@ static void add_states(const nt_run *run, nt__text *out) {
     print_table(&t, out);
 }
 
+/* What layers compute in where it is not what the parameters have. */
+static void add_title(const nt_run *run, nt__text *out) {
+    nt__text_add(out, "%s", run->experiment->name);
+    if (nt__compute_dtype(&run->settings) != NT_F32)
+        nt__text_add(out, ", layers compute in %s", run->settings.compute_dtype);
+    nt__text_add(out, "\n");
+}
+
 nt_status nt_run_summary(const nt_run *run, FILE *out) {
     size_t place;
     if (!nt__given(run, "nt_run_summary", "run") || !nt__given(out, "nt_run_summary", "out")) return NT_INVALID;
     if (!run->model && nt__check_laid_out(run) != NT_OK) return NT_INVALID;
     nt__text text = {0};
+    add_title(run, &text);
     add_parameters(run, &text);
     if (nt__layer_state(run, 0, &place)) add_states(run, &text);
     return nt__text_write(&text, out);

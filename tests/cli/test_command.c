@@ -5,6 +5,8 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <sys/stat.h>
+
 #include "command.h"
 
 /* "path of the file" and what else the messages show of it. */
@@ -39,6 +41,15 @@ static void the_manual_has_everything(void **state) {
     }
 }
 
+/* Each is there, and none is explained: what the command uses would be lost among them. */
+static void an_untrained_command_only_names_flags_of_training(const char *command, const char *used) {
+    const ended *e = nitro(command, "--help");
+    assert_int_equal(e->code, 0);
+    assert_has(e->out, used, "`nitro help train`", "--max-epochs, --max-steps, ", "--checkpoint-scope", "--schedule");
+    assert_has_not(e->out, "passes over the training data");
+    assert_has_not(e->out, "one_cycle");
+}
+
 static void a_command_has_its_own_manual(void **state) {
     (void)state;
     char first[MOST_OUTPUT];
@@ -52,6 +63,9 @@ static void a_command_has_its_own_manual(void **state) {
     e = nitro("evaluate", "--help");
     assert_int_equal(e->code, 0);
     assert_has(e->out, "usage: nitro evaluate", "--split", "--weights");
+    an_untrained_command_only_names_flags_of_training("evaluate", "\n  --seed ");
+    an_untrained_command_only_names_flags_of_training("predict", "\n  --input ");
+    an_untrained_command_only_names_flags_of_training("summary", "\n  --compute-dtype ");
     e = nitro("summary", "--help");
     assert_has(e->out, "usage: nitro summary FILE.c [MORE.c ...] [flags]", "--preset", "--cflags", "nitro summary f");
     assert_has_not(e->out, "NITRO_PLUGIN");
@@ -93,7 +107,7 @@ static void a_manual_of_a_command_is_complete(void **state) {
         char example[32];
         snprintf(example, sizeof example, "nitro %s fashion.c", runs[i]);
         const ended *e = nitro(runs[i], "--help");
-        assert_has(e->out, "--seed                      int64_t  42 ", "\nenvironment\n", "NITRO_PLUGIN ", "  CC ",
+        assert_has(e->out, "\n  --seed  ", " int64_t  42 ", "\nenvironment\n", "NITRO_PLUGIN ", "  CC ",
                    "XDG_CACHE_HOME", "\nfiles\n", "<run_dir>/metrics.jsonl", "\nexit codes\n", "  130  ",
                    "\nexamples\n", example);
         /* Which of them a mistake ends with is tested in test_catalogue.c. */
@@ -239,6 +253,8 @@ static void files_must_be_there(void **state) {
     misuse(nitro("train", "absent.c"), "there is no file 'absent.c'");
     misuse(nitro("train", "model.o"), "'model.o' is no C source file: its name does not end in .c");
     misuse(nitro("help", "absent.c"), "there is no file 'absent.c'");
+    assert_int_equal(mkdir(scratch("folder.c"), 0755), 0);
+    misuse(nitro("summary", scratch("folder.c")), "' is a folder; name the C source file that has the experiment");
     misuse(nitro("train", "--shuffle", "some.c"), "'some.c' was taken as the value of --shuffle. Files stand before");
     misuse(nitro("devices", "x.c"), "nitro devices takes no file, and 'x.c' was given");
 }

@@ -210,7 +210,8 @@ static void a_summary_is_shown_before_a_run(void **state) {
     assert_int_equal(setenv("NITRO_PLUGIN", "/no/such/plugin.so", 1), 0);
     run("summary", example, "--hidden=512");
     char *out = contents("out");
-    assert_string_equal(out, "parameters\n"
+    assert_string_equal(out, "Fashion\n"
+                             "parameters\n"
                              "  path            shape      type    count      bytes  group\n"
                              "  hidden1.weight  [784,512]  f32   401,408  1,605,632  default\n"
                              "  hidden1.bias    [512]      f32       512      2,048  default\n"
@@ -219,6 +220,10 @@ static void a_summary_is_shown_before_a_run(void **state) {
                              "  logits.weight   [256,10]   f32     2,560     10,240  default\n"
                              "  logits.bias     [10]       f32        10         40  default\n"
                              "  total           6 arrays         535,818  2,143,272\n");
+    nt__free(out);
+    run("summary", example, "--compute-dtype=bf16");
+    out = contents("out");
+    assert_memory_equal(out, "Fashion, layers compute in bf16\n", 32);
     nt__free(out);
     assert_int_equal(setenv("NITRO_PLUGIN", plugin, 1), 0);
     nt__free(plugin);

@@ -363,7 +363,8 @@ static void the_summary_has_them(void **state) {
     assert_non_null(out);
     assert_ok(nt_run_summary(run, out));
     assert_int_equal(fclose(out), 0);
-    assert_string_equal(text, "parameters\n"
+    assert_string_equal(text, "Averages\n"
+                              "parameters\n"
                               "  path        shape     type  count  bytes  group\n"
                               "  out.weight  [4,2]     f32       8     32  default\n"
                               "  out.bias    [2]       f32       2      8  default\n"
