@@ -106,8 +106,8 @@ nt_tensor nt_info_nce_at(nt_tensor a, nt_tensor b, nt_tensor temperature, nt_los
  * nan it is nan. What training makes of it: the sums of a step's micro-batches are divided by their counts together, so
  * with any accum a step is that of all its samples in one batch, which a mean of means is not; the loss of a step, that
  * of an epoch and val_loss are such quotients too. A step that counts nothing has the loss 0; an epoch or a validation
- * in which nothing counted has no mean and reports nan, so that it is never the best one. It must be what the loss hook
- * returns: terms are added to the sum. The count is not differentiated. */
+ * in which nothing counted has no mean and reports nan, by which checkpoints are not ranked: that is an error. It must
+ * be what the loss hook returns: terms are added to the sum. The count is not differentiated. */
 #define nt_weighted_loss(sum, count) nt_weighted_loss_at(sum, NT_TENSOR(count), NT_SITE)
 nt_tensor nt_weighted_loss_at(nt_tensor sum, nt_tensor count, nt_site site);
 
