@@ -401,7 +401,13 @@ nt__quotient nt__quotient_kept(const nt__graph *graph) {
 
 /* ---- what a tensor says of itself ------------------------------------------------------------------------------- */
 
+/* To ask this of what is not there is to read it. */
 static const nt__node *look(nt_tensor x) {
+    const char *why = why_absent(x);
+    if (why && current->status == NT_OK) {
+        keep_error(why);
+        current->unplaced = why;
+    }
     return current && x.trace == current->trace && x.id > 0 && x.id < current->node_count ? current->nodes[x.id] : NULL;
 }
 
@@ -409,23 +415,13 @@ bool nt__tensor_made(nt_tensor x) {
     return look(x) != NULL;
 }
 
-/* The same; to ask what is not there is to read it. */
-static const nt__node *ask(nt_tensor x) {
-    const char *why = why_absent(x);
-    if (why && current->status == NT_OK) {
-        keep_error(why);
-        current->unplaced = why;
-    }
-    return look(x);
-}
-
 nt_dtype nt_dtype_of(nt_tensor x) {
-    const nt__node *node = ask(x);
+    const nt__node *node = look(x);
     return node ? node->type.dtype : NT_F32;
 }
 
 nt_shape nt_shape_of(nt_tensor x) {
-    const nt__node *node = ask(x);
+    const nt__node *node = look(x);
     if (node) return node->type.shape;
     nt_shape ones = {.rank = nt__is_number(x) ? 0 : NT_MAX_RANK};
     for (int i = 0; i < ones.rank; i++) ones.dims[i] = 1;

@@ -220,13 +220,12 @@ static void a_missing_array_is_refused(void **state) {
 
 /* ---- arrays that derive makes ----------------------------------------------------------------------------------- */
 
-#define DERIVED(FIELD, DEVICE, GRAPH_CONST)                               \
-    DEVICE(nt_array *, weights, NULL, "of the classes; derived")          \
-    DEVICE(nt_arrays *, unread, NULL, "nobody reads it")                  \
-    DEVICE(float, mean, 0, "of the data; derived")                        \
-    FIELD(int, batch, 16, "samples in a micro-batch")                     \
-    GRAPH_CONST(bool, weighs, false, "whether forward reads the weights") \
-    GRAPH_CONST(bool, asks, false, "whether forward asks for their shape")
+#define DERIVED(FIELD, DEVICE, GRAPH_CONST)                      \
+    DEVICE(nt_array *, weights, NULL, "of the classes; derived") \
+    DEVICE(nt_arrays *, unread, NULL, "nobody reads it")         \
+    DEVICE(float, mean, 0, "of the data; derived")               \
+    FIELD(int, batch, 16, "samples in a micro-batch")            \
+    GRAPH_CONST(int, reads, 0, "how forward reads the weights")
 NT_EXPERIMENT(Derived, DERIVED)
 
 static nt_status derived_data(const Derived *e, nt_data *data) {
@@ -246,11 +245,13 @@ static nt_status derived_derive(Derived *e, const nt_data *data) {
     return e->weights ? NT_OK : nt_error_status();
 }
 
+enum { NOT, BY_A_PRODUCT, BY_ASKING, BY_A_LAYER };
+
 static nt_tensor derived_forward(const Derived_view *e, nt_model *m, nt_batch *batch) {
     nt_tensor x = nt_dense(m, "logits", nt_sub(nt_field(batch, "x"), e->mean), 2);
-    if (e->asks && nt_rank(e->weights) == 1) return nt_add(x, 1);
-    if (e->asks) return nt_add(x, 2);
-    return e->weighs ? nt_mul(x, e->weights) : x;
+    if (e->reads == BY_ASKING) return nt_rank(e->weights) == 1 ? nt_add(x, 1) : nt_add(x, 2);
+    if (e->reads == BY_A_LAYER) return nt_layer_norm(m, "norm", e->weights);
+    return e->reads == BY_A_PRODUCT ? nt_mul(x, e->weights) : x;
 }
 
 static nt_tensor derived_loss(const Derived_view *e, nt_tensor logits, nt_batch *batch) {
@@ -304,21 +305,20 @@ static void a_prediction_names_the_array_that_it_misses(void **state) {
     nt_array *x = toy_points(5, false), *out;
     nt_run_options options = quiet_options(NULL);
     options.no_data = true;
-    for (int asks = 0; asks < 2; asks++) {
+    for (int reads = BY_A_PRODUCT; reads <= BY_A_LAYER; reads++) {
         Derived e = Derived_defaults();
-        e.asks = asks;
-        e.weighs = !asks;
+        e.reads = reads;
         assert_ok(nt_run_new(Derived_experiment(), &e, &options, &run));
         assert_fails(nt_predict(run, &(nt_named_array){"x", x}, 1, &out), NT_INVALID,
                      "DEVICE field weights (nt_array *) of Derived is NULL: a run without data, as that of nitro "
                      "predict, does not call derive. Set the field in C before nt_run_new, or predict with a run that "
                      "has data");
-        assert_non_null(
-            strstr(nt_error_message(), asks ? "in derived_forward: DEVICE field" : "in derived_forward: mul: DEVICE"));
+        assert_non_null(strstr(nt_error_message(), reads == BY_A_PRODUCT ? "in derived_forward: mul: DEVICE"
+                                                                         : "in derived_forward: DEVICE"));
         nt_run_free(run);
     }
     Derived e = Derived_defaults();
-    e.weighs = true;
+    e.reads = BY_A_PRODUCT;
     e.weights = filled(2, 1);
     assert_ok(nt_run_new(Derived_experiment(), &e, &options, &run));
     assert_ok(nt_predict(run, &(nt_named_array){"x", x}, 1, &out));
