@@ -121,11 +121,19 @@ static bool find_length(scan *s) {
     return length_is_right(s);
 }
 
+static bool direction_is_known(const scan *s) {
+    nt_direction direction = s->options->direction;
+    if (direction == NT_FORWARD || direction == NT_BACKWARD) return true;
+    nt__trace_fail(s->site, "scan", "the direction is %d: give NT_FORWARD or NT_BACKWARD", (int)direction);
+    return false;
+}
+
 static bool is_right(scan *s) {
     return nt__trace_under_way(s->site, "scan") && nt__trace_right() &&
            nt__trace_given((const void *)(uintptr_t)s->body, s->site, "scan", "body") &&
            nt__count_values(s->options->carry, "carry", "scan", s->site, &s->carries) &&
-           nt__count_values(s->options->inputs, "inputs", "scan", s->site, &s->inputs) && find_length(s);
+           nt__count_values(s->options->inputs, "inputs", "scan", s->site, &s->inputs) && find_length(s) &&
+           direction_is_known(s);
 }
 
 /* ---- scan: the body --------------------------------------------------------------------------------------------- */

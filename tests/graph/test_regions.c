@@ -422,6 +422,7 @@ MISTAKE(other_length, nt_scan(carry_is_short, NULL, .carry = {x}, .inputs = {x},
 MISTAKE(different_inputs, nt_scan(carry_is_short, NULL, .carry = {x}, .inputs = {x, nt_range(x, 0, 0, 2)}))
 MISTAKE(cuts_a_scalar, nt_scan(carry_is_short, NULL, .carry = {x}, .inputs = {nt_sum(x)}))
 MISTAKE(a_gap, nt_scan(with_a_gap, NULL, .carry = {x}, .length = 2))
+MISTAKE(no_direction, nt_scan(carry_is_short, NULL, .carry = {x}, .length = 2, .direction = 5))
 MISTAKE(no_body, nt_scan(NULL, NULL, .carry = {x}, .length = 2))
 MISTAKE(too_long, nt_scan(carry_is_short, NULL, .carry = {x}, .length = INT64_C(1) << 31))
 MISTAKE(too_many_copies, nt_scan(carry_is_short, NULL, .carry = {x}, .length = 1025, .unroll = true))
@@ -450,6 +451,7 @@ static const mistake mistakes[] = {
     {cuts_a_scalar, "scan: inputs[0] is a scalar: it has no axis to be cut along"},
     {a_gap, "scan: outputs[1] is set and outputs[0] is not"},
     {no_body, "scan: body is NULL"},
+    {no_direction, "scan: the direction is 5: give NT_FORWARD or NT_BACKWARD"},
     {too_long, "scan: a length of 2147483648: it may be 2147483647"},
     {too_many_copies, "scan: a length of 1025: with .unroll, which puts a copy of the body into the program for each "
                       "iteration, it may be 1024; leave .unroll out"},
