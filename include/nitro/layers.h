@@ -81,7 +81,7 @@ nt_tensor nt_conv_transposed_layer_at(nt_model *m, const char *name, nt_tensor x
 /* All subtract a mean and divide by sqrt(variance + epsilon), with the variance that divides by the number, computed in
  * f32 at least; then they multiply by NAME.scale (ones) and add NAME.shift (zeros). An epsilon is above 0. */
 typedef struct nt_norm_options {
-    int axes;       /* how many of the last axes: 1. Fewer than x has: its first is the sample */
+    int axes; /* how many of the last axes: 1. Fewer than x has, whose first is the sample, unless x is a vector */
     double epsilon; /* 1e-5; RMS norm 1e-6 */
     bool no_scale;
     bool no_shift;

@@ -20,7 +20,7 @@ static bool check_epsilon(const char *what, const char *name, double epsilon, nt
     return false;
 }
 
-/* The first axis, the sample, is of no norm. */
+/* The first axis, the sample, is of no norm; `axes` is how many x has besides at least. */
 static bool check(nt_model *m, const char *what, const char *name, nt_tensor x, int axes, double epsilon,
                   nt_site site) {
     if (!nt__layer_given(m, name, x, site, what)) return false;
@@ -58,6 +58,11 @@ static nt_tensor standardise(nt_tensor x, nt_shape axes, double epsilon, nt_site
     return times_rsqrt(centred, nt_mean_at(nt_square_at(centred, site), axes, site), epsilon, site);
 }
 
+/* A vector is a sample by itself, whose features its only axis has. */
+static int axes_besides(nt_tensor x, int axes) {
+    return axes == 1 && nt_rank(x) == 1 ? 0 : axes;
+}
+
 /* ---- over the last axes ----------------------------------------------------------------------------------------- */
 
 /* The last `count` axes, kept. */
@@ -86,7 +91,7 @@ nt_tensor nt_layer_norm_at(nt_model *m, const char *name, nt_tensor x, nt_norm_o
     int axes = options.axes ? options.axes : 1;
     double epsilon = given_or(options.epsilon, 1e-5);
     if (!axes_are_possible("layer_norm", name, axes, site)) return nt__failed();
-    if (!check(m, "layer_norm", name, x, axes, epsilon, site)) return nt__failed();
+    if (!check(m, "layer_norm", name, x, axes_besides(x, axes), epsilon, site)) return nt__failed();
     if (!nt_scope_enter(m, site, "%s", name)) return nt__failed();
     nt_tensor wide = nt_convert_at(x, arithmetic(x), site);
     nt_tensor y = standardise(wide, last_axes(axes), epsilon, site);
@@ -99,7 +104,7 @@ nt_tensor nt_rms_norm_at(nt_model *m, const char *name, nt_tensor x, nt_norm_opt
     int axes = options.axes ? options.axes : 1;
     double epsilon = given_or(options.epsilon, 1e-6);
     if (!axes_are_possible("rms_norm", name, axes, site)) return nt__failed();
-    if (!check(m, "rms_norm", name, x, axes, epsilon, site)) return nt__failed();
+    if (!check(m, "rms_norm", name, x, axes_besides(x, axes), epsilon, site)) return nt__failed();
     if (!nt_scope_enter(m, site, "%s", name)) return nt__failed();
     nt_tensor wide = nt_convert_at(x, arithmetic(x), site);
     nt_tensor squares = nt_mean_at(nt_square_at(wide, site), last_axes(axes), site);

@@ -353,6 +353,16 @@ static void layers_declare_what_they_say(void **state) {
 }
 
 /* Short types have statistics of f32. */
+/* A vector is one sample: the last axis is its only one. */
+static void norms_take_vectors(void **state) {
+    (void)state;
+    layer_trace f = begin();
+    nt_tensor x = traced_input(1, (nt__type){NT_F32, nt_dims(5)});
+    assert_true(nt_shape_equal(nt_shape_of(nt_layer_norm(f.model, "layer", x)), nt_dims(5)));
+    assert_true(nt_shape_equal(nt_shape_of(nt_rms_norm(f.model, "rms", x)), nt_dims(5)));
+    assert_ends(&f, "layer.scale f32[5], layer.shift f32[5], rms.scale f32[5]", "");
+}
+
 static void norms_of_short_types_compute_in_f32(void **state) {
     (void)state;
     layer_trace f = begin();
@@ -539,6 +549,7 @@ int main(void) {
         cmocka_unit_test(embedding_f32),
         cmocka_unit_test(convolutions_f32),
         cmocka_unit_test(layers_declare_what_they_say),
+        cmocka_unit_test(norms_take_vectors),
         cmocka_unit_test(norms_of_short_types_compute_in_f32),
         cmocka_unit_test(integers_of_an_embedding_are_claimed_to_be_rows),
         cmocka_unit_test(wrong_layers_are_refused),
