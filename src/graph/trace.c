@@ -136,27 +136,36 @@ bool nt__is_number(nt_tensor x) {
     return x.trace == NT_NUMBER_MARK;
 }
 
-nt__node *nt__node_of(nt_tensor x, nt_site site, const char *what) {
+static nt__node *node_named(nt_tensor x, nt_site site, const char *what, const char *name) {
     if (!nt__trace_under_way(site, what)) return NULL;
-    if (nt__is_number(x)) {
-        nt__trace_fail(site, what, "the number %g stands where a tensor is needed; nt_full makes one", x.number);
-        return NULL;
-    }
     if (x.trace == current->trace && x.id < current->node_count && x.id > 0) {
         nt__node *node = current->nodes[x.id];
         return nt__region_sees(current->region, node, site, what) ? node : NULL;
     }
-    if (why_absent(x))
+    if (nt__is_number(x))
+        nt__trace_fail(site, what, "%s is the number %g and has to be a tensor; nt_full makes one", name,
+                       nt__plain_nan(x.number));
+    else if (why_absent(x))
         nt__trace_fail(site, what, "%s", why_absent(x));
     else if (!x.trace)
-        nt__trace_fail(site, what, "the tensor was never set: it is zero bytes, not the result of an operation");
+        nt__trace_fail(site, what, "%s was never set: it is zero bytes, not the result of an operation", name);
     else if (x.trace != current->trace)
-        nt__trace_fail(site, what,
-                       "the tensor belongs to an earlier trace: a tensor lives as long as the call of the hook that "
-                       "made it, so do not keep one in a global or static variable");
+        nt__trace_fail(
+            site, what,
+            "%s belongs to an earlier trace: a tensor lives as long as the call of the hook that made it, so "
+            "do not keep one in a global or static variable",
+            name);
     else
-        nt__trace_fail(site, what, "the tensor is not the result of an operation of this trace");
+        nt__trace_fail(site, what, "%s is not the result of an operation of this trace", name);
     return NULL;
+}
+
+nt__node *nt__node_of(nt_tensor x, nt_site site, const char *what) {
+    return node_named(x, site, what, nt__is_number(x) ? "an operand" : "the tensor");
+}
+
+bool nt__tensor_given(nt_tensor x, nt_site site, const char *what, const char *argument) {
+    return node_named(x, site, what, argument) != NULL;
 }
 
 bool nt__type_possible(nt_site site, const char *what, nt__type type) {

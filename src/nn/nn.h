@@ -12,11 +12,7 @@
 
 /* ---- arguments of layers and losses (checks.c) ------------------------------------------------------------------ */
 
-/* Whether an argument of a call is a tensor of this trace. False after keeping the error, which names the call and the
- * argument, that it was never set, is a C number, or belongs to another trace; and in silence where an error was kept
- * already. */
-bool nt__tensor_given(nt_tensor x, nt_site site, const char *what, const char *argument);
-/* The same of an argument that may be left out, and has to be integers of this shape. */
+/* Whether an argument that may be left out is integers of this shape, as nt__tensor_given. */
 bool nt__option_of_integers(nt_tensor x, nt_shape wanted, nt_site site, const char *what, const char *argument);
 /* Whether what every layer takes is given. */
 bool nt__layer_given(const nt_model *m, const char *name, nt_tensor x, nt_site site, const char *what);

@@ -311,7 +311,7 @@ static const struct {
     ROW(reshape_unknown_of_zero, "reshape: f32[0,3] has 0 elements and cannot become [-1,0]"),
     ROW(reshape_overflow,
         "reshape: f32[2,3] has 6 elements and cannot become [9223372036854775807,9223372036854775807]"),
-    ROW(reshape_number, "reshape: the number 3 stands where a tensor is needed; nt_full makes one"),
+    ROW(reshape_number, "reshape: an operand is the number 3 and has to be a tensor; nt_full makes one"),
     ROW(transpose_count, "transpose: f32[2,3]: the axes [0] must name each axis once"),
     ROW(transpose_twice, "transpose: f32[2,3]: the axes [-1,1] must name each axis once"),
     ROW(transpose_outside, "transpose: f32[2,3]: the axes [0,2] must name each axis once"),

@@ -469,7 +469,7 @@ static const mistake mistakes[] = {
     {slope_of_slices,
      "in slope_of_slices: grad: in the body of this scan, with respect to a tensor of outside that its "
      "inputs are made of"},
-    {number_as_carry, "scan: the number 1 stands where a tensor is needed"},
+    {number_as_carry, "scan: an operand is the number 1 and has to be a tensor"},
 };
 
 static void each_mistake_has_its_message(void **state) {
