@@ -36,4 +36,12 @@ const char *nt_status_name(nt_status status);
 typedef void (*nt_notice_function)(const char *line, void *context);
 nt_notice_function nt_set_notice(nt_notice_function function, void *context);
 
+/* Lines about what changes a result (a run that begins anew because there is nothing to resume, a value that was given
+ * and is not used) go to this function: no option such as `quiet` hides them. It returns NT_OK to go on; another status
+ * makes the call that warns fail with it and with the line as its message. NULL stands for the default, which passes
+ * the line to the notice function, to standard error if that is NULL, and goes on. Returns the previous function, NULL
+ * for the default. */
+typedef nt_status (*nt_warning_function)(const char *line, void *context);
+nt_warning_function nt_set_warning(nt_warning_function function, void *context);
+
 #endif

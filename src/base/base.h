@@ -26,6 +26,9 @@ nt_status nt__fail_in(nt_status status, const char *format, ...) NT__PRINTF(2, 3
 bool nt__given(const void *argument, const char *call, const char *name);
 /* Sends a line to the notice function. */
 void nt__notice(const char *format, ...) NT__PRINTF(1, 2);
+/* Sends a line about what changes a result to the warning function. Not NT_OK: the function makes an error of it, and
+ * the line is the thread's message. */
+nt_status nt__warn(const char *format, ...) NT__PRINTF(1, 2) __attribute__((warn_unused_result));
 
 enum { NT__MESSAGE = 4096 };
 

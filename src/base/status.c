@@ -124,41 +124,71 @@ nt_status nt__calls_status(void) {
     return nt__error_raise(&of_calls);
 }
 
-/* ---- notices ---------------------------------------------------------------------------------------------------- */
+/* ---- notices and warnings --------------------------------------------------------------------------------------- */
 
 static void notice_to_standard_error(const char *line, void *context) {
     (void)context;
     fprintf(stderr, "%s\n", line);
 }
 
-/* Function and context change together, and any thread may send a line. */
+/* Each function changes together with its context, and any thread may send a line. */
 static struct {
     pthread_mutex_t lock;
-    nt_notice_function function;
-    void *context;
-} notice = {PTHREAD_MUTEX_INITIALIZER, notice_to_standard_error, NULL};
+    nt_notice_function notice;
+    void *notice_context;
+    nt_warning_function warning; /* NULL: the default */
+    void *warning_context;
+} listeners = {PTHREAD_MUTEX_INITIALIZER, notice_to_standard_error, NULL, NULL, NULL};
 
 nt_notice_function nt_set_notice(nt_notice_function function, void *context) {
-    pthread_mutex_lock(&notice.lock);
-    nt_notice_function previous = notice.function;
-    notice.function = function;
-    notice.context = context;
-    pthread_mutex_unlock(&notice.lock);
+    pthread_mutex_lock(&listeners.lock);
+    nt_notice_function previous = listeners.notice;
+    listeners.notice = function;
+    listeners.notice_context = context;
+    pthread_mutex_unlock(&listeners.lock);
     return previous;
 }
 
-/* The function runs outside the lock, so that it may call nt_set_notice. */
-void nt__notice(const char *format, ...) {
-    pthread_mutex_lock(&notice.lock);
-    nt_notice_function function = notice.function;
-    void *context = notice.context;
-    pthread_mutex_unlock(&notice.lock);
-    if (!function) return;
+nt_warning_function nt_set_warning(nt_warning_function function, void *context) {
+    pthread_mutex_lock(&listeners.lock);
+    nt_warning_function previous = listeners.warning;
+    listeners.warning = function;
+    listeners.warning_context = context;
+    pthread_mutex_unlock(&listeners.lock);
+    return previous;
+}
 
+/* The functions run outside the lock, so that they may set others. False: there is none. */
+static bool send_notice(const char *line) {
+    pthread_mutex_lock(&listeners.lock);
+    nt_notice_function function = listeners.notice;
+    void *context = listeners.notice_context;
+    pthread_mutex_unlock(&listeners.lock);
+    if (function) function(line, context);
+    return function != NULL;
+}
+
+void nt__notice(const char *format, ...) {
     char line[NT__MESSAGE];
     va_list arguments;
     va_start(arguments, format);
     format_cut(line, sizeof line, format, arguments);
     va_end(arguments);
-    function(line, context);
+    send_notice(line);
+}
+
+nt_status nt__warn(const char *format, ...) {
+    char line[NT__MESSAGE];
+    va_list arguments;
+    va_start(arguments, format);
+    format_cut(line, sizeof line, format, arguments);
+    va_end(arguments);
+
+    pthread_mutex_lock(&listeners.lock);
+    nt_warning_function function = listeners.warning;
+    void *context = listeners.warning_context;
+    pthread_mutex_unlock(&listeners.lock);
+    nt_status status = function ? function(line, context) : NT_OK;
+    if (!function && !send_notice(line)) notice_to_standard_error(line, NULL);
+    return status == NT_OK ? NT_OK : nt__fail(status, "%s", line);
 }

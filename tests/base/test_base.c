@@ -128,6 +128,36 @@ static void notices_go_to_the_function_that_was_set(void **state) {
     assert_null(nt_set_notice(standard, NULL));
 }
 
+static nt_status keep_and_go_on(const char *line, void *context) {
+    snprintf(context, 64, "%s", line);
+    return NT_OK;
+}
+
+static nt_status refuse_warning(const char *line, void *context) {
+    (void)line, (void)context;
+    return NT_INVALID;
+}
+
+static void warnings_go_to_the_notice_function_or_are_made_errors(void **state) {
+    (void)state;
+    char line[64] = "", warned[64] = "";
+    nt_notice_function standard = nt_set_notice(keep_line, line);
+    assert_int_equal(nt__warn("the seed is %d", 7), NT_OK);
+    assert_string_equal(line, "the seed is 7");
+
+    assert_null(nt_set_warning(keep_and_go_on, warned));
+    assert_int_equal(nt__warn("the seed is %d", 8), NT_OK);
+    assert_string_equal(warned, "the seed is 8");
+    assert_string_equal(line, "the seed is 7");
+
+    assert_ptr_equal(nt_set_warning(refuse_warning, NULL), keep_and_go_on);
+    assert_int_equal(nt__warn("the seed is %d", 9), NT_INVALID);
+    assert_string_equal(nt_error_message(), "the seed is 9");
+
+    assert_ptr_equal(nt_set_warning(NULL, NULL), refuse_warning);
+    assert_ptr_equal(nt_set_notice(standard, NULL), keep_line);
+}
+
 /* Standard error is turned into a file for the time of one notice; standard output must stay as it was. */
 static void notices_go_to_standard_error_by_default(void **state) {
     (void)state;
@@ -390,6 +420,7 @@ int main(void) {
         cmocka_unit_test(each_thread_has_its_own_message),
         cmocka_unit_test(every_status_has_a_name),
         cmocka_unit_test(notices_go_to_the_function_that_was_set),
+        cmocka_unit_test(warnings_go_to_the_notice_function_or_are_made_errors),
         cmocka_unit_test(notices_go_to_standard_error_by_default),
         cmocka_unit_test(blocks_are_zeroed_and_counted),
         cmocka_unit_test(sizes_that_no_memory_holds_are_refused),
