@@ -82,7 +82,7 @@ typedef struct nt_run_options {
     nt_maybe_double checkpoint_every_minutes; /* also when so many have passed since the newest: 0, no */
     nt_maybe_int checkpoint_keep;             /* how many of the best by checkpoint_metric are kept: 3 */
     /* A value of the validation: "val_loss". Where a hook reports metrics there is no val_loss, and records are not
-     * ranked until one of its values is named here: only the newest is kept, and there is no best, which a notice says
+     * ranked until one of its values is named here: only the newest is kept, and there is no best, which a warning says
      * behind the first epoch. A name that no validation can have is refused when the run is made; with the host hook
      * metrics, of which nobody knows that before, behind the first validation. */
     const char *checkpoint_metric;
@@ -94,7 +94,7 @@ typedef struct nt_run_options {
     const char *checkpoint_scope;         /* "run": other runs' in run_dir stay; "dir": all are ranked together, and
                                              those that are not kept are deleted, whosever they are: "run" */
     /* The record that the run goes on from, with its seed: "auto" for the newest of the run that wrote last in run_dir
-     * (a notice where there is none, and the run begins anew), the path of one, or "RUN:best", "RUN:latest" where RUN
+     * (a warning where there is none, and the run begins anew), the path of one, or "RUN:best", "RUN:latest" where RUN
      * is "latest", the id of a run or the folder of another one. Refused with the differences where the GraphConst
      * fields, the layout of the parameters, a decay anchor or a rule is another than then. max_epochs may be another.
      * NULL: the run begins anew.
@@ -107,7 +107,7 @@ typedef struct nt_run_options {
     size_t weight_map_count;
     bool restore_optimizer; /* of a checkpoint, take the states of the rules too, which must be the same */
     /* When training ends, also because a stop was requested, the parameters and layer states are those of the run's
-     * best checkpoint; step, epoch and log stay. The run then trains no more. A notice where no checkpoint was scored.
+     * best checkpoint; step, epoch and log stay. The run then trains no more. A warning where no checkpoint was scored.
      */
     bool restore_best;
     const char *preset; /* the preset that the fields are from: shown and logged. With fields NULL it
@@ -125,9 +125,10 @@ typedef struct nt_run_options {
      * KiB a file and 1 MiB in all; of others the log has the name. */
     const char *const *sources;
     size_t source_count;
-    bool no_log;          /* write nothing below run_dir, and do not lock it */
-    bool evaluate_only;   /* do not get ready to train: nothing of training is checked or traced */
-    bool quiet;           /* no line for a compiled program, none when the code has changed */
+    bool no_log;        /* write nothing below run_dir, and do not lock it */
+    bool evaluate_only; /* do not get ready to train: nothing of training is checked or traced */
+    bool quiet;         /* no notices: no line for a compiled program, none when the code has changed. Warnings are not
+                           hidden; what becomes of them nt_set_warning decides */
     bool trace_transfers; /* a notice for each step: what moved to and from the device */
     /* Replaces what the schedules hook declares, all of it. A list that ends with a NULL name; NULL: not given. */
     const nt_named_schedule *schedules;
@@ -284,8 +285,8 @@ nt_status nt_run_load(nt_run *run, const char *path);
  * The first map that fits an array is its; without one it keeps its name. "FROM=TO:transpose" reverses the axes,
  * "FROM=TO:2,3,1,0" makes axis 2 the first, and so on. "FROM=" leaves an array out, "=TO" lets a parameter of the model
  * keep what it has. With maps, arrays that the model has not are ignored, floating types are converted, and a notice
- * says what was taken, kept and not used, and which maps fit nothing. NT_INVALID, with the names that are close, where
- * no map of an array of the file fits any, or no "=TO" fits where there are only those. */
+ * says what was taken, kept and not used; maps that fit nothing are a warning. NT_INVALID, with the names that are
+ * close, where no map of an array of the file fits any, or no "=TO" fits where there are only those. */
 nt_status nt_run_load_mapped(nt_run *run, const char *source, const char *const *maps, size_t map_count);
 
 /* Lines of a program's own, at the step and epoch of now. They go to every logger of the run; images and histograms are

@@ -37,6 +37,7 @@ typedef struct nt__command_options {
     const char *stats;                                  /* file for the counters */
     const char *experiment, *cflags, *ldflags;          /* of the build */
     bool watch;                                         /* of the shell */
+    bool strict;                                        /* a warning is an error */
     nt__words inputs, schedules, compile_options, maps; /* every value, in order */
     nt__words metrics;                                  /* of runs that are looked at */
     const char *mode, *epochs, *x;                      /* likewise */

@@ -74,15 +74,17 @@ typedef struct nt__session {
     nt_run *run;
     nt__terminal terminal;
     bool has_terminal, engine_used;
-    nt_notice_function notices_before;
 } nt__session;
 
+/* The terminal of the process's own streams: it shows notices and warnings until it is closed. */
+void nt__open_terminal(nt__terminal *terminal, const nt__command_options *options);
+void nt__close_terminal(nt__terminal *terminal);
 /* Fields before any flag: the preset's, else the defaults. */
 nt_status nt__set_start(const nt_experiment *experiment, const char *preset, void *fields);
 /* Everything up to a run that is ready to use; one that only evaluates writes no log. The session is to be closed also
  * when this fails. */
 nt__exit_code nt__session_open(const nt__arguments *arguments, const char *command, bool evaluates, nt__session *out);
-/* The same for a run that is only looked at: no engine, no terminal, nothing that a run is used for. */
+/* The same for a run that is only looked at: no engine, no progress, nothing that a run is used for. */
 nt__exit_code nt__session_plan(const nt__arguments *arguments, const char *command, nt__session *out);
 /* Frees everything, writes the counters when they were asked for, and returns `code`, or another one when closing
  * failed. */

@@ -66,19 +66,18 @@ static nt_status set_fields(nt__session *session) {
 
 /* ---- the run ---------------------------------------------------------------------------------------------------- */
 
-static void open_terminal(nt__session *session) {
+void nt__open_terminal(nt__terminal *terminal, const nt__command_options *options) {
     bool live = isatty(STDERR_FILENO) == 1;
-    nt__terminal_open(&session->terminal, stdout, stderr, live, session->options.run.quiet);
-    session->has_terminal = true;
-    session->notices_before = nt_set_notice(nt__terminal_notice, &session->terminal);
-    session->options.run.on_event = nt__terminal_event;
-    session->options.run.event_context = &session->terminal;
+    nt__terminal_open(terminal, stdout, stderr, live, options->run.quiet);
+    terminal->strict = options->strict;
+    terminal->notices_before = nt_set_notice(nt__terminal_notice, terminal);
+    nt_set_warning(nt__terminal_warning, terminal);
 }
 
-static void close_terminal(nt__session *session) {
-    if (!session->has_terminal) return;
-    nt_set_notice(session->notices_before, NULL);
-    nt__terminal_close(&session->terminal);
+void nt__close_terminal(nt__terminal *terminal) {
+    nt_set_warning(NULL, NULL);
+    nt_set_notice(terminal->notices_before, NULL);
+    nt__terminal_close(terminal);
 }
 
 nt__exit_code nt__session_fail(nt__session *session, nt_status status) {
@@ -105,6 +104,8 @@ static nt_status check_stats(const char *path) {
 static nt__exit_code open_experiment(const nt__arguments *arguments, const char *command, nt__session *out) {
     *out = (nt__session){.arguments = arguments};
     nt_status status = nt__arguments_options(arguments, &out->options);
+    nt__open_terminal(&out->terminal, &out->options);
+    out->has_terminal = true;
     if (status == NT_OK && out->options.stats) status = check_stats(out->options.stats);
     if (status != NT_OK) return nt__report_wrong_use(status);
     nt__exit_code code = nt__load_files(arguments, &out->options, command, &out->built);
@@ -121,7 +122,8 @@ static nt__exit_code open_experiment(const nt__arguments *arguments, const char 
 nt__exit_code nt__session_open(const nt__arguments *arguments, const char *command, bool evaluates, nt__session *out) {
     nt__exit_code code = open_experiment(arguments, command, out);
     if (code != NT__EXIT_DONE) return code;
-    open_terminal(out);
+    out->options.run.on_event = nt__terminal_event;
+    out->options.run.event_context = &out->terminal;
     nt__stop_on_signals();
     return open_run(out, evaluates);
 }
@@ -150,7 +152,7 @@ static nt__exit_code close_engine(nt__exit_code code) {
 
 nt__exit_code nt__session_close(nt__session *session, nt__exit_code code) {
     nt_run_free(session->run);
-    close_terminal(session);
+    if (session->has_terminal) nt__close_terminal(&session->terminal);
     code = write_stats(session, code);
     if (session->engine_used) code = close_engine(code);
     nt__free(session->fields);

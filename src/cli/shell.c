@@ -3,8 +3,6 @@
  */
 #include "cli/shell.h"
 
-#include <unistd.h>
-
 #include "cli/objects.h"
 #include "experiment/experiment.h"
 
@@ -85,16 +83,13 @@ static nt__exit_code open_shell(nt__shell *shell) {
 }
 
 static nt__exit_code work(nt__shell *shell) {
-    bool live = isatty(STDERR_FILENO) == 1;
-    nt__terminal_open(&shell->terminal, stdout, stderr, live, shell->options.run.quiet);
-    nt_notice_function before = nt_set_notice(nt__terminal_notice, &shell->terminal);
+    nt__open_terminal(&shell->terminal, &shell->options);
     nt__interrupt_on_signals();
     open_lines(shell);
     nt__exit_code code = read_and_run(shell);
     nt__lines_close(&shell->lines);
     while (shell->run_count) nt__shell_free(shell, shell->runs[shell->run_count - 1]);
-    nt_set_notice(before, NULL);
-    nt__terminal_close(&shell->terminal);
+    nt__close_terminal(&shell->terminal);
     return code;
 }
 

@@ -250,10 +250,20 @@ void nt__terminal_event(const nt_event *event, void *context) {
     pthread_mutex_unlock(&terminal->lock);
 }
 
-void nt__terminal_notice(const char *line, void *context) {
-    nt__terminal *terminal = context;
+static void show_line(nt__terminal *terminal, const char *before, const char *line) {
     pthread_mutex_lock(&terminal->lock);
     erase(terminal);
-    fprintf(terminal->notices, "%s\n", line);
+    fprintf(terminal->notices, "%s%s\n", before, line);
     pthread_mutex_unlock(&terminal->lock);
+}
+
+void nt__terminal_notice(const char *line, void *context) {
+    show_line(context, "", line);
+}
+
+nt_status nt__terminal_warning(const char *line, void *context) {
+    nt__terminal *terminal = context;
+    if (terminal->strict) return NT_INVALID;
+    show_line(terminal, "warning: ", line);
+    return NT_OK;
 }

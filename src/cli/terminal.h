@@ -12,7 +12,9 @@ typedef struct nt__terminal {
     FILE *notices; /* the progress line, what was set up, notices */
     bool live;     /* `notices` is a terminal: there is a progress line */
     bool quiet;    /* no progress, nothing about the setup */
+    bool strict;   /* a warning is an error; set it when the terminal is open */
 
+    nt_notice_function notices_before;
     pthread_mutex_t lock; /* notices come from any thread */
     int shown;            /* characters of the progress line that stand on the terminal */
     double drawn;         /* when it was drawn last */
@@ -31,9 +33,11 @@ void nt__terminal_clear(nt__terminal *terminal);
 void nt__terminal_restart(nt__terminal *terminal);
 void nt__terminal_close(nt__terminal *terminal);
 
-/* An nt_event_function and an nt_notice_function; the context is the terminal. */
+/* An nt_event_function, an nt_notice_function and an nt_warning_function; the context is the terminal. A warning is
+ * shown whatever `quiet` says, or is an error, which whoever called reports. */
 void nt__terminal_event(const nt_event *event, void *context);
 void nt__terminal_notice(const char *line, void *context);
+nt_status nt__terminal_warning(const char *line, void *context);
 /* One line a metric: "test accuracy 0.8803". */
 void nt__terminal_results(nt__terminal *terminal, const char *split, const nt_results *results);
 /* Says once how many programs came from the disk and how many were compiled, when any came from there. */

@@ -74,9 +74,10 @@ nt_status nt__log_file_start(const nt_log_start *start, const char *name, nt__lo
     nt_status status = goes_on ? nt__log_file_continue(path, start->position, out) : nt__log_file_open(path, out);
     /* A log that somebody changed is kept, and another one begins. */
     if (goes_on && (status == NT_INVALID || status == NT_NOT_FOUND)) {
-        nt__notice("the log does not go on where the checkpoint was made, so it begins anew: %s", nt_error_message());
-        nt__fail_nothing();
-        status = nt__log_file_open(path, out);
+        status =
+            nt__warn("the log does not go on where the checkpoint was made, so it begins anew: %s", nt_error_message());
+        if (status == NT_OK) nt__fail_nothing();
+        if (status == NT_OK) status = nt__log_file_open(path, out);
     }
     nt__free(path);
     return status;

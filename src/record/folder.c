@@ -251,7 +251,7 @@ static nt_status forget_gone(nt__record_folder *folder, bool *changed) {
         else if (access(path, F_OK) == 0 || errno != ENOENT)
             status = nt__manifest_add(&there, entry);
         else
-            nt__notice("the checkpoint '%s' is gone, so " NT__MANIFEST_FILE " lists it no more", path);
+            status = nt__warn("the checkpoint '%s' is gone, so " NT__MANIFEST_FILE " lists it no more", path);
         nt__free(path);
     }
     *changed = status == NT_OK && there.count < folder->manifest.count;

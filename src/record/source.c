@@ -113,14 +113,17 @@ static nt_status fail_no_best(const nt__manifest *manifest, const char *folder, 
 }
 
 /* A best of several metrics is the best of one of them. */
-static void warn_of_pairs(const nt__manifest *manifest, const char *run, bool all_runs,
-                          const nt__retention *retention) {
+static nt_status warn_of_pairs(const nt__manifest *manifest, const char *run, bool all_runs,
+                               const nt__retention *retention) {
     char pair[NT__PAIR_TEXT];
     nt__text text = {0};
-    if (add_pairs(manifest, run, all_runs, &text) > 1 && !text.failed)
-        nt__notice("the checkpoints looked at have several scores: %s; the best is by %s", text.data,
-                   nt__pair_text(retention->metric, retention->higher_is_better, pair));
+    bool several = add_pairs(manifest, run, all_runs, &text) > 1;
+    nt_status status = text.failed ? NT_OUT_OF_MEMORY : NT_OK;
+    if (several && status == NT_OK)
+        status = nt__warn("the checkpoints looked at have several scores: %s; the best is by %s", text.data,
+                          nt__pair_text(retention->metric, retention->higher_is_better, pair));
     nt__text_free(&text);
+    return status;
 }
 
 static void tell_which_run(nt__manifest *manifest, const char *folder, const char *run) {
@@ -297,10 +300,11 @@ static nt_status find_pair(const char *word, const char *checkpoint, const char 
     const char *run = all || last ? run_written_last(manifest) : word;
     if (!nt__manifest_latest(manifest, run)) return fail_no_run(manifest, folder, run);
     if (last) tell_which_run(manifest, folder, run);
-    if (best) warn_of_pairs(manifest, run, all, retention);
     const nt__record_entry *entry =
         best ? nt__manifest_best(manifest, run, all, retention) : nt__manifest_latest(manifest, run);
-    return entry ? take_entry(manifest, folder, entry, out) : fail_no_best(manifest, folder, run, all, retention);
+    if (!entry) return fail_no_best(manifest, folder, run, all, retention);
+    status = best ? warn_of_pairs(manifest, run, all, retention) : NT_OK;
+    return status == NT_OK ? take_entry(manifest, folder, entry, out) : status;
 }
 
 /* ---- a source that is a pair with a folder ---------------------------------------------------------------------- */

@@ -95,12 +95,9 @@ nt_status nt__recording_check_metric(const nt_run *run) {
     const char **names, *unknown = why_unknown(run);
     size_t count;
     if (!run->train || !nt__records(run) || !needs_metric(run)) return NT_OK;
-    if (unknown) {
-        if (!run->settings.quiet)
-            nt__notice("%s: checkpoints are to be ranked by '%s' (checkpoint_metric); %s", run->experiment->name,
-                       run->settings.checkpoint_metric, unknown);
-        return NT_OK;
-    }
+    if (unknown)
+        return nt__warn("%s: checkpoints are to be ranked by '%s' (checkpoint_metric); %s", run->experiment->name,
+                        run->settings.checkpoint_metric, unknown);
     nt_status status = list_names(run, &names, &count);
     if (status != NT_OK) return status;
     if (!is_among(run->settings.checkpoint_metric, names, count)) status = fail_no_metric(run, names, count);
@@ -109,23 +106,23 @@ nt_status nt__recording_check_metric(const nt_run *run) {
 }
 
 /* A hook for metrics takes the place of val_loss, so that there is nothing to rank by until a name is given. */
-static nt_status tell_unranked(nt_run *run, const nt_value *values, size_t count) {
+static nt_status warn_unranked(nt_run *run, const nt_value *values, size_t count) {
     nt__text names = {0};
     const char *metric = run->settings.checkpoint_metric;
-    if (count == 0 || run->recording.told_unranked || needs_metric(run) || run->settings.quiet) return NT_OK;
+    if (count == 0 || run->recording.told_unranked || needs_metric(run)) return NT_OK;
     bool is_there = false;
     for (size_t i = 0; i < count; i++) {
         is_there |= strcmp(values[i].name, metric) == 0;
         nt__text_add(&names, "%s%s", i ? ", " : "", values[i].name);
     }
-    if (!is_there && !names.failed)
-        nt__notice("%s: the validation reports no '%s', so only the newest checkpoint is kept and there is no best; "
-                   "checkpoint_metric can name one of: %s",
-                   run->experiment->name, metric, names.data);
+    nt_status status = names.failed ? NT_OUT_OF_MEMORY : NT_OK;
+    if (!is_there && status == NT_OK)
+        status = nt__warn("%s: the validation reports no '%s', so only the newest checkpoint is kept and there is no "
+                          "best; checkpoint_metric can name one of: %s",
+                          run->experiment->name, metric, names.data);
     run->recording.told_unranked = true;
-    bool failed = names.failed;
     nt__text_free(&names);
-    return failed ? NT_OUT_OF_MEMORY : NT_OK;
+    return status;
 }
 
 nt_status nt__recording_begin(nt_run *run) {
@@ -169,9 +166,9 @@ static nt_status rank(const nt_run *run, nt__record *record) {
 static nt_status tell_earlier(nt_run *run, nt_status status) {
     if (status != NT_IO) return status;
     run->recording.score_count = 0; /* one of them may not be there */
-    nt__notice("%s: %s", run->experiment->name, nt_error_message());
-    nt__fail_nothing();
-    return NT_OK;
+    status = nt__warn("%s: %s", run->experiment->name, nt_error_message());
+    if (status == NT_OK) nt__fail_nothing();
+    return status;
 }
 
 /* ---- which of them can be spared -------------------------------------------------------------------------------- */
@@ -245,7 +242,7 @@ nt_status nt__record_state(nt_run *run, const nt__position *at, const char *reas
     nt__recording *recording = &run->recording;
     nt__record record = {0};
     const double *score = at->is_open ? NULL : score_in(run, values, count);
-    nt_status status = recording->writer && !at->is_open ? tell_unranked(run, values, count) : NT_OK;
+    nt_status status = recording->writer && !at->is_open ? warn_unranked(run, values, count) : NT_OK;
     if (status != NT_OK || !recording->writer || can_be_spared(run, at, reason, values, count)) return status;
     status = tell_earlier(run, nt__record_writer_ready(recording->writer));
     if (status == NT_OK) status = nt__snapshot_take(run, at, reason, values, count, &record);
@@ -285,13 +282,10 @@ nt_status nt__restore_best(nt_run *run) {
     if (!run->settings.restore_best || run->recording.restored || run->step == 0) return NT_OK;
     nt_status status = nt__records(run) ? find_best(run, &path) : NT_OK;
     if (status != NT_OK) return status;
-    if (!path) {
-        nt__notice(
-            "%s: restore_best finds no checkpoint of this run that was scored by %s, so the parameters are those "
-            "of the last step",
-            run->experiment->name, run->settings.checkpoint_metric);
-        return NT_OK;
-    }
+    if (!path)
+        return nt__warn("%s: restore_best finds no checkpoint of this run that was scored by %s, so the parameters are "
+                        "those of the last step",
+                        run->experiment->name, run->settings.checkpoint_metric);
     status = nt_run_load(run, path);
     if (status == NT_OK)
         run->recording.restored = path;

@@ -164,17 +164,18 @@ static bool decays_all(const nt_rule *rule) {
     return false;
 }
 
-void nt__groups_tell(const nt_run *run) {
-    if (!run->experiment->hooks.no_decay || run->settings.quiet) return;
-    for (size_t g = 0; g < run->layout.group_count; g++) {
+nt_status nt__groups_warn(const nt_run *run) {
+    nt_status status = NT_OK;
+    for (size_t g = 0; run->experiment->hooks.no_decay && status == NT_OK && g < run->layout.group_count; g++) {
         const nt_rule *rule = &run->training[g].rule;
         if (!decays_all(rule)) continue;
         const char *owner = nt__rule_owner(rule, "weight_decay");
-        nt__notice("%s: the no_decay hook spares nothing in group '%s': the weight_decay of %s is for every parameter. "
-                   "The weight_decay hook%s heeds it",
-                   run->experiment->name, run->layout.groups[g].name, owner,
-                   strcmp(owner, "AdamW") == 0 ? " with nt_adam(), which is AdamW," : "");
+        status = nt__warn("%s: the no_decay hook spares nothing in group '%s': the weight_decay of %s is for every "
+                          "parameter. The weight_decay hook%s heeds it",
+                          run->experiment->name, run->layout.groups[g].name, owner,
+                          strcmp(owner, "AdamW") == 0 ? " with nt_adam(), which is AdamW," : "");
     }
+    return status;
 }
 
 /* ---- showing ---------------------------------------------------------------------------------------------------- */

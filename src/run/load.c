@@ -222,9 +222,9 @@ static size_t list_unused(const nt_run *run, const nt__weights *weights, nt__tex
     return found;
 }
 
-/* "; these maps fit nothing: 'head.*=', '=logit.*'" */
+/* "'head.*=', '=logit.*'" */
 static void add_unfit(const nt_run *run, const nt__weights *weights, nt__text *out) {
-    const char *between = "; these maps fit nothing: ";
+    const char *between = "";
     for (size_t i = 0; i < weights->unfit_count; i++, between = ", ")
         nt__text_add(out, "%s'%s'", between, weights->unfit[i]);
     for (size_t i = 0; i < weights->kept_count; i++) {
@@ -234,19 +234,28 @@ static void add_unfit(const nt_run *run, const nt__weights *weights, nt__text *o
     }
 }
 
-/* What matched, where names were changed: a rule that fits nothing would else go unseen. */
-static nt_status report(const nt_run *run, const char *source, const nt__weights *weights) {
-    nt__text kept = {0}, unused = {0}, unfit = {0};
-    size_t kept_count = list_kept(run, weights, &kept), unused_count = list_unused(run, weights, &unused);
+/* Maps that fit nothing, which may be misspelt. */
+static nt_status warn_unfit(const nt_run *run, const char *source, const nt__weights *weights) {
+    nt__text unfit = {0};
     add_unfit(run, weights, &unfit);
-    bool failed = kept.failed || unused.failed || unfit.failed;
+    nt_status status = unfit.failed ? NT_OUT_OF_MEMORY : NT_OK;
+    if (status == NT_OK && unfit.length)
+        status =
+            nt__warn("%s: of the weight maps for %s these fit nothing: %s", run->experiment->name, source, unfit.data);
+    nt__text_free(&unfit);
+    return status;
+}
+
+/* What matched, where names were changed. */
+static nt_status report(const nt_run *run, const char *source, const nt__weights *weights) {
+    nt__text kept = {0}, unused = {0};
+    size_t kept_count = list_kept(run, weights, &kept), unused_count = list_unused(run, weights, &unused);
+    bool failed = kept.failed || unused.failed;
     if (!failed && !run->settings.quiet)
         nt__notice("%s: %zu arrays of %s are taken (%zu renamed, %zu transposed); %zu of the model keep what they "
-                   "have%s; %zu of the file are not used%s%s",
+                   "have%s; %zu of the file are not used%s",
                    run->experiment->name, weights->count - unused_count, source, weights->renamed, weights->transposed,
-                   kept_count, kept.data ? kept.data : "", unused_count, unused.data ? unused.data : "",
-                   unfit.data ? unfit.data : "");
-    nt__text_free(&unfit);
+                   kept_count, kept.data ? kept.data : "", unused_count, unused.data ? unused.data : "");
     nt__text_free(&kept);
     nt__text_free(&unused);
     return failed ? NT_OUT_OF_MEMORY : NT_OK;
@@ -263,6 +272,7 @@ static nt_status take(nt_run *run, const char *source, const nt__weights *weight
     replaced *all = nt__alloc(count, sizeof *all);
     nt__buffer *states = nt__alloc(run->state_count + 1, sizeof *states);
     status = all && states ? upload_all(run, weights, all, states) : NT_OUT_OF_MEMORY;
+    if (status == NT_OK && weights->is_mapped) status = warn_unfit(run, source, weights);
     if (status == NT_OK && weights->is_mapped) status = report(run, source, weights);
     for (size_t i = 0; all && states && i < run->state_count; i++)
         all[arrays + i] = (replaced){&run->device.states[i], states[i]};

@@ -226,11 +226,13 @@ static nt_status check_stepped(const nt_run *run, const nt_optimizers *optimizer
     return NT_OK;
 }
 
-static void tell_unreached(const nt_run *run) {
-    for (size_t i = 0; i < run->layout.row_count && !run->settings.quiet; i++)
+static nt_status warn_unreached(const nt_run *run) {
+    nt_status status = NT_OK;
+    for (size_t i = 0; status == NT_OK && i < run->layout.row_count; i++)
         if (!nt__model_reached(run->model, i) && !run->training[run->layout.rows[i].group].frozen)
-            nt__notice("%s: no loss of train_step depends on parameter '%s'; its gradient is zero",
-                       run->experiment->name, run->layout.rows[i].path);
+            status = nt__warn("%s: no loss of train_step depends on parameter '%s'; its gradient is zero",
+                              run->experiment->name, run->layout.rows[i].path);
+    return status;
 }
 
 static nt_status make_step(nt__tracing *t) {
@@ -245,7 +247,7 @@ static nt_status make_step(nt__tracing *t) {
     if (status == NT_OK) status = nt__carried_list(run);
     if (status == NT_OK) status = nt__traced_metrics_keep(run, &reported, &run->programs.train_metrics);
     if (status == NT_OK) status = finish(t, loss, &optimizers);
-    if (status == NT_OK) tell_unreached(run);
+    if (status == NT_OK && !run->is_check) status = warn_unreached(run);
     nt__device_metrics_free(&reported);
     return status;
 }

@@ -199,18 +199,18 @@ static nt_status fail_to_load(prediction *p, nt_status status) {
 }
 
 /* What derive would set, such as the mean of the data, would be wrong without a word. */
-static nt_status tell_underived(const nt_run *run) {
+static nt_status warn_underived(const nt_run *run) {
     size_t count;
     const nt__argument *arguments = nt__program_arguments(run->programs.forward, &count);
     nt__text names = {0};
     for (size_t i = 0; i < count; i++)
         if (arguments[i].role == NT__ROLE_DEVICE)
             nt__text_add(&names, "%s%s", names.length ? ", " : "", arguments[i].name);
-    if (names.length && !names.failed)
-        nt__notice("%s: derive is not called without data, so DEVICE fields that forward reads have the values that "
-                   "the run was given: %s",
-                   run->experiment->name, names.data);
     nt_status status = names.failed ? NT_OUT_OF_MEMORY : NT_OK;
+    if (names.length && status == NT_OK)
+        status = nt__warn("%s: derive is not called without data, so DEVICE fields that forward reads have the values "
+                          "that the run was given: %s",
+                          run->experiment->name, names.data);
     nt__text_free(&names);
     return status;
 }
@@ -224,8 +224,7 @@ static nt_status lay_out_first(prediction *p) {
     if (status == NT_OK) status = fail_to_lay_out(p, nt__lay_out(run));
     if (status == NT_OK) status = bind(p);
     if (status == NT_OK) status = fail_to_load(p, nt__load_waiting(run));
-    bool derives = run->experiment->hooks.derive && !run->settings.quiet;
-    if (status == NT_OK && derives) status = tell_underived(run);
+    if (status == NT_OK && run->experiment->hooks.derive) status = warn_underived(run);
     if (status == NT_OK) {
         run->first = run->arena;
     } else {

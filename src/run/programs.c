@@ -62,11 +62,13 @@ static nt_tensor accumulate(const nt_run *run, nt_tensor gradient, nt_tensor acc
     return nt_where(first, scaled, nt_add(accumulator, scaled));
 }
 
-static void report_unreached(const nt_run *run, const bool *reached) {
-    for (size_t i = 0; i < run->layout.row_count && !run->settings.quiet; i++)
+static nt_status warn_unreached(const nt_run *run, const bool *reached) {
+    nt_status status = NT_OK;
+    for (size_t i = 0; status == NT_OK && i < run->layout.row_count; i++)
         if (!reached[i] && !run->training[run->layout.rows[i].group].frozen)
-            nt__notice("%s: the loss does not depend on parameter '%s'; its gradient is zero", run->experiment->name,
-                       run->layout.rows[i].path);
+            status = nt__warn("%s: the loss does not depend on parameter '%s'; its gradient is zero",
+                              run->experiment->name, run->layout.rows[i].path);
+    return status;
 }
 
 /* What train_metrics reports, or the outputs for host_train_metrics: results of the gradient program behind the
@@ -178,7 +180,7 @@ nt_status nt__trace_gradient(nt_run *run) {
     if (status != NT_OK) return status;
     bool *reached = nt__arena_alloc(&t.arena, run->layout.row_count, sizeof *reached);
     status = reached ? make_gradient(&t, reached) : NT_OUT_OF_MEMORY;
-    if (status == NT_OK) report_unreached(run, reached);
+    if (status == NT_OK && !run->is_check) status = warn_unreached(run, reached);
     nt__tracing_end(&t);
     return status;
 }

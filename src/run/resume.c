@@ -102,19 +102,18 @@ static void tell(const nt_run *run, const nt__record_source *source, int64_t epo
 }
 
 /* C44: `ended` epochs are whole. A record of a run that was killed has no reason. */
-static void tell_done(const nt_run *run, const char *reason, int64_t ended, int64_t step) {
+static nt_status warn_done(const nt_run *run, const char *reason, int64_t ended, int64_t step) {
     const char *name = run->experiment->name;
     int64_t epochs = run->settings.max_epochs, steps = run->settings.max_steps;
-    if (run->settings.quiet) return;
     if (ended >= epochs)
-        nt__notice("%s: the checkpoint is of a run that ended%s%s%s behind epoch %lld of %lld, so training returns at "
-                   "once: give a larger max_epochs to go on",
-                   name, reason ? " (" : "", reason ? reason : "", reason ? ")" : "", (long long)ended,
-                   (long long)epochs);
-    else if (step >= steps)
-        nt__notice("%s: the checkpoint is behind step %lld, and max_steps is %lld, so training returns at once: give a "
-                   "larger max_steps to go on; it counts from the first step of the run",
-                   name, (long long)step, (long long)steps);
+        return nt__warn("%s: the checkpoint is of a run that ended%s%s%s behind epoch %lld of %lld, so training "
+                        "returns at once: give a larger max_epochs to go on",
+                        name, reason ? " (" : "", reason ? reason : "", reason ? ")" : "", (long long)ended,
+                        (long long)epochs);
+    if (step < steps) return NT_OK;
+    return nt__warn("%s: the checkpoint is behind step %lld, and max_steps is %lld, so training returns at once: give "
+                    "a larger max_steps to go on; it counts from the first step of the run",
+                    name, (long long)step, (long long)steps);
 }
 
 static nt_status tell_all(const nt_run *run, const nt__record_source *source) {
@@ -127,8 +126,7 @@ static nt_status tell_all(const nt_run *run, const nt__record_source *source) {
     if (status == NT_OK) status = nt__record_text(record, "stop_reason", true, &reason);
     if (status != NT_OK) return status;
     tell(run, source, epoch, batch, step);
-    tell_done(run, reason, epoch - (batch > 0), step);
-    return NT_OK;
+    return warn_done(run, reason, epoch - (batch > 0), step);
 }
 
 /* ---- the steps of the setup ------------------------------------------------------------------------------------- */
@@ -152,9 +150,9 @@ nt_status nt__resume_find(nt_run *run, const nt_run_options *options) {
     if (status != NT_OK || !text) return status;
     if (status == NT_OK) status = find(run, text, &source);
     if (status == NT_OK && source.path) status = take(run, &source);
-    if (status == NT_OK && !run->recording.source && !run->settings.quiet)
-        nt__notice("%s: there is nothing to resume in '%s', so the run begins anew", run->experiment->name,
-                   run->settings.run_dir);
+    if (status == NT_OK && !run->recording.source)
+        status = nt__warn("%s: there is nothing to resume in '%s', so the run begins anew", run->experiment->name,
+                          run->settings.run_dir);
     nt__record_source_free(&source);
     return status;
 }
@@ -165,12 +163,12 @@ nt_status nt__resume_seed(nt_run *run) {
     if (!has_record(run)) return NT_OK;
     nt_status status = nt__record_integer(&run->recording.record, "seed", &seed);
     if (status != NT_OK || seed == asked) return status;
-    bool is_told = run->settings.quiet || run->settings.from.seed == NT__FROM_DEFAULT;
-    if (!is_told)
-        nt__notice("%s: the seed is that of the checkpoint, %lld, not %lld as it was asked for", run->experiment->name,
-                   (long long)seed, (long long)asked);
     run->settings.seed = seed;
-    return NT_OK;
+    bool is_told = run->recording.told_seed || run->settings.from.seed == NT__FROM_DEFAULT;
+    if (is_told) return NT_OK;
+    run->recording.told_seed = true;
+    return nt__warn("%s: the seed is that of the checkpoint, %lld, not %lld as it was asked for", run->experiment->name,
+                    (long long)seed, (long long)asked);
 }
 
 static nt_status explain(const nt_run *run, nt_status status) {

@@ -87,8 +87,8 @@ static nt_status get_ready(nt_run *run, const nt_run_options *options) {
     if (run->settings.no_data) return nt__device_fields_upload(run);
     nt_status status = trace_all(run);
     if (status == NT_OK) status = nt__recording_check_metric(run);
-    if (status == NT_OK && run->train) nt__settings_tell(run);
-    if (status == NT_OK && run->train) nt__groups_tell(run);
+    if (status == NT_OK && run->train) status = nt__settings_warn(run);
+    if (status == NT_OK && run->train) status = nt__groups_warn(run);
     if (status == NT_OK && run->train) status = nt__rates_list(run);
     if (status == NT_OK && run->train) status = nt__schedules_bind(run, options->schedules);
     if (status == NT_OK) status = nt__device_fields_upload(run);

@@ -219,6 +219,7 @@ typedef struct nt__recording {
     double *scores;      /* the best of the records that this training wrote, the best first, at most checkpoint_keep */
     size_t score_count, score_capacity;
     bool told_unranked; /* that there is no best: said once */
+    bool told_seed;     /* that the seed is the record's */
     nt__record record;  /* to go on from, until the run is set up; of no facts: none */
     char *source;       /* path of that; NULL: the run began anew */
     char *restored;     /* the best record, with whose parameters training ended; NULL: they are its last ones */
@@ -393,8 +394,8 @@ nt_status nt__layer_state_read(nt_run *run, size_t index, nt_array **out);
 /* settings.c: options, else hooks, else fields, else defaults; checked. */
 nt_status nt__settings_resolve(nt_run *run, const nt_run_options *options);
 nt_dtype nt__compute_dtype(const nt__settings *s); /* of settings that were checked */
-/* Says by a notice what of a training run's settings is seldom meant. */
-void nt__settings_tell(const nt_run *run);
+/* Warns of what of a training run's settings is seldom meant. */
+nt_status nt__settings_warn(const nt_run *run);
 /* What they would be without options. */
 nt_status nt__settings_declared(nt_run *run, nt__settings *out);
 /* NULL beyond the last; NULL when there is none of that name. */
@@ -452,8 +453,8 @@ nt_status nt__rate_write(nt_run *run, nt__rate *rate, double base);
 
 /* groups.c: rules, decay and anchors of all groups, from the hooks. */
 nt_status nt__groups_resolve(nt_run *run);
-/* Says by a notice where the no_decay hook has no effect. */
-void nt__groups_tell(const nt_run *run);
+/* Warns of groups in which the no_decay hook has no effect. */
+nt_status nt__groups_warn(const nt_run *run);
 /* Their rules, in one text where all are the same. `constants`: what is part of the program. */
 void nt__rules_print(const nt_run *run, bool constants, nt__text *out);
 /* "RAdam", or "default: Adam; body: Frozen" where they differ. NULL when memory is short. */

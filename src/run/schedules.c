@@ -205,20 +205,21 @@ static bool differs_from_default(const nt_run *run, const nt_field_info *field) 
                   field->size) != 0;
 }
 
-static void tell_unused(const nt_run *run, const char *name, double given) {
-    nt__notice("%s: %s has a schedule (%s); the given %g is not used", run->experiment->name, name, source_of(run),
-               nt__plain_nan(given));
+static nt_status warn_unused(const nt_run *run, const char *name, double given) {
+    return nt__warn("%s: %s has a schedule (%s); the given %g is not used", run->experiment->name, name, source_of(run),
+                    nt__plain_nan(given));
 }
 
-static void tell_all_unused(const nt_run *run) {
-    if (run->settings.quiet) return;
+static nt_status warn_all_unused(const nt_run *run) {
+    nt_status status = NT_OK;
     if (run->settings.from.learning_rate == NT__FROM_OPTION && rates_are_scheduled(run))
-        tell_unused(run, "learning_rate", run->settings.learning_rate);
-    for (size_t i = 0; i < run->experiment->field_count; i++) {
+        status = warn_unused(run, "learning_rate", run->settings.learning_rate);
+    for (size_t i = 0; status == NT_OK && i < run->experiment->field_count; i++) {
         const nt_field_info *field = &run->experiment->fields[i];
         if (nt__field_scheduled(run, i) && differs_from_default(run, field))
-            tell_unused(run, field->name, nt__field_number(field, run->fields));
+            status = warn_unused(run, field->name, nt__field_number(field, run->fields));
     }
+    return status;
 }
 
 /* ---- binding ---------------------------------------------------------------------------------------------------- */
@@ -286,8 +287,7 @@ static nt_status bind_all(nt_run *run, const nt_named_schedule *items, size_t co
     bind_scalars(run, run->rates, run->layout.group_count);
     bind_scalars(run, run->inputs, run->input_count);
     status = check_replaced(run);
-    if (status == NT_OK) tell_all_unused(run);
-    return status;
+    return status == NT_OK ? warn_all_unused(run) : status;
 }
 
 static size_t count_named(const nt_named_schedule *items) {
@@ -297,20 +297,20 @@ static size_t count_named(const nt_named_schedule *items) {
 }
 
 /* The option takes the place of the hook's whole list: what it leaves out is not scheduled, which is easily missed. */
-static nt_status tell_dropped(const nt_run *run, const nt_named_schedule *option) {
+static nt_status warn_dropped(const nt_run *run, const nt_named_schedule *option) {
     nt_schedules declared = {0};
     nt__text names = {0};
-    if (!run->experiment->hooks.schedules || run->settings.quiet) return NT_OK;
+    if (!run->experiment->hooks.schedules) return NT_OK;
     run->experiment->hooks.schedules(run->fields, &declared);
     for (size_t i = 0; i < declared.count; i++) {
         bool stays = false;
         for (const nt_named_schedule *o = option; o->name; o++) stays |= strcmp(o->name, declared.items[i].name) == 0;
         if (!stays) nt__text_add(&names, "%s%s", names.length ? ", " : "", declared.items[i].name);
     }
-    if (names.length && !names.failed)
-        nt__notice("%s: the schedules given replace all of the schedules hook; without a schedule now: %s",
-                   run->experiment->name, names.data);
     nt_status status = names.failed ? NT_OUT_OF_MEMORY : NT_OK;
+    if (names.length && status == NT_OK)
+        status = nt__warn("%s: the schedules given replace all of the schedules hook; without a schedule now: %s",
+                          run->experiment->name, names.data);
     nt__text_free(&names);
     nt__schedules_free(&declared);
     return status;
@@ -322,7 +322,7 @@ nt_status nt__schedules_bind(nt_run *run, const nt_named_schedule *option) {
     run->schedules_from_option = option != NULL;
     if (option) {
         nt_status status = bind_all(run, option, count_named(option));
-        return status == NT_OK ? tell_dropped(run, option) : status;
+        return status == NT_OK ? warn_dropped(run, option) : status;
     }
     if (!run->experiment->hooks.schedules) return NT_OK;
     nt__hook_begin();
@@ -350,13 +350,12 @@ static nt_status not_finite(const nt_run *run, const nt__binding *binding, int64
 static nt_status hold(const nt_run *run, nt__binding *binding, int64_t step, double value) {
     double last = nt__schedule_value(&binding->schedule, run->horizon, run->horizon);
     if (!isfinite(last)) return not_finite(run, binding, run->horizon, last);
-    nt__notice("schedule '%s' gave %g for step %lld, past its horizon of %lld steps: the value of step %lld, %g, is "
-               "kept. Train for as many epochs as the run was made for",
-               binding->name, nt__plain_nan(value), (long long)step, (long long)run->horizon, (long long)run->horizon,
-               last);
     binding->held = true;
     binding->value = last;
-    return NT_OK;
+    return nt__warn("schedule '%s' gave %g for step %lld, past its horizon of %lld steps: the value of step %lld, %g, "
+                    "is kept. Train for as many epochs as the run was made for",
+                    binding->name, nt__plain_nan(value), (long long)step, (long long)run->horizon,
+                    (long long)run->horizon, last);
 }
 
 /* Below 0 a step goes up the loss; 0 leaves the parameters as they are. */
@@ -383,13 +382,13 @@ static nt_status find_value(const nt_run *run, nt__binding *binding, int64_t ste
 }
 
 /* One that spreads over the run's steps ends with them; steps of its own were chosen, and a function answers itself. */
-static void tell_over(const nt_run *run, nt__binding *binding, int64_t step) {
+static nt_status warn_over(const nt_run *run, nt__binding *binding, int64_t step) {
     const nt_schedule *schedule = &binding->schedule;
     bool is_spread = nt__schedule_varies(schedule) && !schedule->function && schedule->steps == 0;
-    if (!is_spread || step <= run->horizon || binding->told_over || run->settings.quiet) return;
+    if (!is_spread || step <= run->horizon || binding->told_over) return NT_OK;
     binding->told_over = true;
-    nt__notice("%s: schedule %s is over at step %lld: it stays at %g from here on", run->experiment->name,
-               binding->name, (long long)run->horizon, binding->value);
+    return nt__warn("%s: schedule %s is over at step %lld: it stays at %g from here on", run->experiment->name,
+                    binding->name, (long long)run->horizon, binding->value);
 }
 
 static nt_status apply_to_field(nt_run *run, const nt__binding *binding) {
@@ -410,7 +409,7 @@ nt_status nt__schedules_apply(nt_run *run) {
     for (size_t i = 0; status == NT_OK && i < run->binding_count; i++) {
         status = find_value(run, &run->bindings[i], run->step + 1);
         if (status == NT_OK) status = check_rate(run, &run->bindings[i], run->step + 1);
-        if (status == NT_OK) tell_over(run, &run->bindings[i], run->step + 1);
+        if (status == NT_OK) status = warn_over(run, &run->bindings[i], run->step + 1);
         if (status == NT_OK && run->bindings[i].field >= 0) status = apply_to_field(run, &run->bindings[i]);
     }
     if (status != NT_OK || !run->binding_count) return status;

@@ -363,11 +363,11 @@ static const char *usual_mode(const char *metric) {
     return nt__larger_is_better(metric) ? "max" : "min";
 }
 
-void nt__settings_tell(const nt_run *run) {
-    if (nt__compute_dtype(&run->settings) != NT_F16 || run->settings.quiet) return;
-    nt__notice("%s: layers compute in f16, whose gradients below 6e-8 become 0 without a word: there is no loss "
-               "scaling. bf16 has the range of f32 and is meant for training, f16 for evaluations and predictions",
-               run->experiment->name);
+nt_status nt__settings_warn(const nt_run *run) {
+    if (nt__compute_dtype(&run->settings) != NT_F16) return NT_OK;
+    return nt__warn("%s: layers compute in f16, whose gradients below 6e-8 become 0 without a word: there is no loss "
+                    "scaling. bf16 has the range of f32 and is meant for training, f16 for evaluations and predictions",
+                    run->experiment->name);
 }
 
 /* ---- all of them ------------------------------------------------------------------------------------------------ */

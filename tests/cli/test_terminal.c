@@ -242,9 +242,18 @@ static void quiet_leaves_results_and_warnings(void **state) {
     screen *s = open_screen(true, true);
     nt__terminal_event(&(nt_event){.kind = NT_EVENT_SETUP, .text = "setup"}, &s->terminal);
     step(s, 1, 1, 1);
-    nt__terminal_notice("a warning", &s->terminal);
+    assert_int_equal(nt__terminal_warning("a reason", &s->terminal), NT_OK);
     nt__terminal_line(&s->terminal, "a result");
-    sees(s, "a result\n", "a warning\n");
+    sees(s, "a result\n", "warning: a reason\n");
+    close_screen(s);
+}
+
+static void a_strict_terminal_refuses_warnings(void **state) {
+    (void)state;
+    screen *s = open_screen(false, false);
+    s->terminal.strict = true;
+    assert_int_equal(nt__terminal_warning("a reason", &s->terminal), NT_INVALID);
+    sees(s, "", "");
     close_screen(s);
 }
 
@@ -263,6 +272,7 @@ int main(void) {
         cmocka_unit_test(other_lines_clear_the_progress_line),
         cmocka_unit_test(the_setup_is_a_notice),
         cmocka_unit_test(quiet_leaves_results_and_warnings),
+        cmocka_unit_test(a_strict_terminal_refuses_warnings),
     };
     return cmocka_run_group_tests_name("terminal", tests, NULL, NULL);
 }
