@@ -5,6 +5,9 @@
  * missed, and nothing else compiles one. Other processes of the user find it on disk, in the folder `programs` below
  * NITRO_CACHE_DIR, else $XDG_CACHE_HOME/nitro, else ~/.cache/nitro, which must belong to the user and be writable for
  * nobody else; NITRO_CACHE_SIZE ("500MB", 2GiB unless set, 0 for no such cache) is what it may take.
+ *
+ * These calls may be made from any thread. Threads compile different programs at the same time; of two that need the
+ * same one, one compiles and the other waits.
  */
 #ifndef NITRO_CACHE_H
 #define NITRO_CACHE_H
@@ -36,15 +39,16 @@ typedef struct nt_cache_report_t {
     double seconds;
     bool dropped; /* let go because of the limit */
 } nt_cache_report_t;
-/* Report of the index-th miss of the process, 0 the first. NULL beyond the last. Valid until nt_cache_reset. */
+/* Report of the index-th miss of the process, 0 the first. NULL beyond the last. Valid until nt_cache_reset, of
+ * whichever thread. */
 const nt_cache_report_t *nt_cache_report(size_t index);
 
 /* How many programs are held that no handle uses, 256 unless set; those used longest ago are dropped first. Programs of
  * handles do not count and stay. */
 void nt_cache_set_limit(size_t programs);
 
-/* Forgets all programs and sets the counters to 0. Handles keep the programs they hold, and the disk what is on
- * it. */
+/* Forgets all programs and sets the counters to 0, once no thread compiles one. Handles keep the programs they hold,
+ * and the disk what is on it. */
 void nt_cache_reset(void);
 
 #endif

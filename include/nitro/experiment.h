@@ -385,6 +385,8 @@ typedef nt_tensor nt_tensor_of_Device_field__mark_it_GRAPH_CONST_for_a_C_value;
                                      .fields = fields,                                                                 \
                                      .field_count = sizeof fields / sizeof *fields - 1,                                \
                                      .set_defaults = E##_set_defaults_};                                               \
+        /* Set once, when it is registered: threads call this at the same time. */                                     \
+        if (self.hooks.preset) return &self;                                                                           \
         self.hooks = (nt_hooks){                                                                                       \
             .build_data = E##_hooks_.build_data ? E##_build_data_ : NULL,                                              \
             .forward = E##_hooks_.forward ? E##_forward_ : NULL,                                                       \

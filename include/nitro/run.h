@@ -1,4 +1,14 @@
 /* Runs: an experiment with its fields, its data and its programs, ready to train, validate, evaluate and predict.
+ *
+ * Threads: runs of different threads are independent. They may be made, trained, used and freed at the same time; each
+ * computes what it computes alone, and a program that several need is compiled once. A run itself belongs to one thread
+ * at a time: while a call about it is under way, each call of another thread about it is NT_INVALID ("in use by another
+ * thread"; those without a status say it by nt_error_message). Between calls it may pass from thread to thread. Its
+ * hooks, listener and loggers are called on the thread of the call, sources on threads of the run's own. They may make
+ * calls about their own run that read it, log, or set DEVICE fields; nt_train, nt_evaluate, nt_predict, nt_run_load and
+ * nt_run_free of it are refused. Two runs of different threads share what a hook shares: static variables, random
+ * numbers, files. The engine stays with the process that made the first run: in a child that
+ * is forked after that, calls about runs are NT_INVALID.
  */
 #ifndef NITRO_RUN_H
 #define NITRO_RUN_H
@@ -50,8 +60,8 @@ typedef struct nt_event {
     const nt_value *values;
     size_t value_count;
 } nt_event;
-/* Called on the training thread. It may read the run and request a stop; it must not train, evaluate, predict or free
- * it. */
+/* Called on the thread of the call that works. It may read the run, log, set DEVICE fields and request a stop; calls
+ * that train, evaluate, predict with, load or free the run are refused. */
 typedef void (*nt_event_function)(const nt_event *event, void *context);
 
 /* ---- making ----------------------------------------------------------------------------------------------------- */
@@ -156,9 +166,11 @@ typedef struct nt_run_options {
  * layout of a batch waits for the first prediction: the traces, the parameters, and whether a file that was loaded fits
  * them. *out is NULL when the call fails. */
 nt_status nt_run_new(const nt_experiment *experiment, const void *fields, const nt_run_options *options, nt_run **out);
+/* A run that is in use, by a hook's own call or by another thread, is not freed; a notice says so. */
 void nt_run_free(nt_run *run);
-/* Frees the compiled programs and closes the engine's client, once all runs are freed; an error says what is still
- * alive. For the end of a program: a process may go on to make new runs. */
+/* Frees the compiled programs and closes the engine's client, once all runs of all threads are freed; NT_INVALID says
+ * what is still alive, as the run whose hook or listener makes this call. For the end of a program: a process may go on
+ * to make new runs. */
 nt_status nt_shutdown(void);
 
 /* ---- using ------------------------------------------------------------------------------------------------------ */
@@ -239,8 +251,8 @@ nt_status nt_run_report(const nt_run *run, FILE *out);
  * with no_data has none before its first prediction, which is an error. `nitro summary FILE.c` writes the same. */
 nt_status nt_run_summary(const nt_run *run, FILE *out);
 
-/* Asks training, evaluation or prediction to end at the next step. Safe in a signal handler. Stays set until
- * nt_stop_clear. */
+/* Asks training, evaluation or prediction to end at the next step: that of all runs of the process, in all threads.
+ * Safe in a signal handler and from any thread. Stays set until nt_stop_clear. */
 void nt_stop_request(void);
 void nt_stop_clear(void);
 
@@ -303,7 +315,7 @@ nt_status nt_run_log_histogram(nt_run *run, const char *name, const nt_array *va
  * was built without libpng. */
 nt_status nt_run_log_image(nt_run *run, const char *name, const nt_array *pixels);
 
-/* Counters of the process as one JSON object: cache, transfers, buffers. */
+/* Counters of the process, of all threads, as one JSON object: cache, transfers, buffers. */
 nt_status nt_stats_write(const char *path);
 
 #endif

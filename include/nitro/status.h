@@ -4,6 +4,9 @@
  * nt_error_message(). It says what was wrong, where (file and line of the user's call where there is one), with the
  * values, and what to do. A NULL where a header does not say that it may be one is NT_INVALID; the message names the
  * argument. The library never exits, never aborts, and never writes to standard output.
+ *
+ * Each thread has a message and a status of its own. The functions for notices and warnings are those of the process:
+ * they may be called from any thread, from several at the same time too.
  */
 #ifndef NITRO_STATUS_H
 #define NITRO_STATUS_H

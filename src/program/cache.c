@@ -10,16 +10,18 @@ enum { USUAL_LIMIT = 256 };
 
 static struct {
     pthread_mutex_t lock;
+    pthread_cond_t made; /* an entry that was being made is ready, or gone */
     nt__entry **entries;
     size_t count, capacity;
-    size_t limit; /* of entries that no program holds */
+    size_t making; /* of the entries */
+    size_t limit;  /* of entries that no program holds */
     uint64_t clock;
     bool told_of_limit;
     nt_cache_report_t **reports; /* in the arena: a report keeps its address */
     size_t report_count, report_capacity;
     nt__arena arena; /* texts of the reports */
     nt_cache_stats_t stats;
-} cache = {.lock = PTHREAD_MUTEX_INITIALIZER, .limit = USUAL_LIMIT};
+} cache = {.lock = PTHREAD_MUTEX_INITIALIZER, .made = PTHREAD_COND_INITIALIZER, .limit = USUAL_LIMIT};
 
 /* ---- entries ---------------------------------------------------------------------------------------------------- */
 
@@ -38,7 +40,7 @@ static void release(nt__entry *entry) {
 /* ---- the limit -------------------------------------------------------------------------------------------------- */
 
 static bool is_unheld(const nt__entry *entry) {
-    return entry->references == 1;
+    return entry->references == 1 && !entry->is_made_now;
 }
 
 /* The entry that was used longest ago of those that no program holds. */
@@ -64,11 +66,17 @@ static void tell_of_limit(const nt__entry *entry, nt__text *notices) {
                  report ? report->moved : "it was loaded");
 }
 
-static void drop(size_t index) {
-    nt__entry *entry = cache.entries[index];
-    if (entry->report) entry->report->dropped = true;
+/* Takes an entry out of the list. */
+static void forget(const nt__entry *entry) {
+    size_t index = 0;
+    while (cache.entries[index] != entry) index++;
     cache.count--;
     for (size_t i = index; i < cache.count; i++) cache.entries[i] = cache.entries[i + 1];
+}
+
+static void drop(nt__entry *entry) {
+    if (entry->report) entry->report->dropped = true;
+    forget(entry);
     cache.stats.dropped++;
     release(entry);
 }
@@ -78,7 +86,7 @@ static void keep_within_limit(nt__text *notices) {
     size_t unheld, oldest;
     while (oldest = oldest_unheld(&unheld), unheld > cache.limit) {
         tell_of_limit(cache.entries[oldest], notices);
-        drop(oldest);
+        drop(cache.entries[oldest]);
     }
 }
 
@@ -125,6 +133,20 @@ static bool make_report(const nt__program *program, double seconds, const nt__st
     return report->moved != NULL;
 }
 
+/* Makes the report and counts, or neither. */
+static nt_status count_compile(const nt__program *program, const nt__store_result *looked, double seconds,
+                               nt__entry *entry, nt__text *notices) {
+    nt_cache_report_t *report;
+    if (!make_report(program, seconds, looked, &report)) return NT_OUT_OF_MEMORY;
+    if (!program->quiet) add_notice(report, notices);
+    if (notices->failed) return NT_OUT_OF_MEMORY;
+    entry->report = cache.reports[cache.report_count++] = report;
+    cache.stats.misses++;
+    cache.stats.disk_refused += looked->refused;
+    cache.stats.compile_seconds += seconds;
+    return NT_OK;
+}
+
 /* Compiles, keeps the program on disk and makes the report, or counts nothing. */
 static nt_status compile(const nt__program *program, const nt__store_result *looked, nt__entry *entry,
                          nt__text *notices) {
@@ -134,57 +156,58 @@ static nt_status compile(const nt__program *program, const nt__store_result *loo
     double seconds = nt__seconds() - start;
     status = nt__store_recall(program);
     if (status == NT_OK) status = nt__store_keep(program, entry->executable, seconds, notices);
-    if (status == NT_OK && !make_report(program, seconds, looked, &entry->report)) status = NT_OUT_OF_MEMORY;
-    if (status == NT_OK && !program->quiet) add_notice(entry->report, notices);
-    if (notices->failed) status = NT_OUT_OF_MEMORY;
     if (status != NT_OK) return status;
-    cache.reports[cache.report_count++] = entry->report;
-    cache.stats.misses++;
-    cache.stats.compile_seconds += seconds;
-    return NT_OK;
+    pthread_mutex_lock(&cache.lock);
+    status = count_compile(program, looked, seconds, entry, notices);
+    pthread_mutex_unlock(&cache.lock);
+    return status;
 }
 
 /* ---- a miss ----------------------------------------------------------------------------------------------------- */
 
-static nt_status load(const nt__program *program) {
+static nt_status count_load(const nt__program *program, double seconds) {
     if (!nt__describe_remember(program)) return NT_OUT_OF_MEMORY;
+    pthread_mutex_lock(&cache.lock);
     cache.stats.disk_hits++;
+    cache.stats.load_seconds += seconds;
+    pthread_mutex_unlock(&cache.lock);
     return NT_OK;
 }
 
-/* Fills an entry from the disk or by compiling. */
+/* Fills an entry from the disk or by compiling. The lock is not held: a compile takes long, and other threads go on. */
 static nt_status fill_entry(const nt__program *program, nt__entry *entry, nt__text *notices) {
     nt__store_result looked;
     double start = nt__seconds();
     nt_status status = nt__store_find(program, &looked, notices);
     if (status != NT_OK) return status;
     entry->executable = looked.executable;
-    if (looked.executable) {
-        status = load(program);
-        if (status == NT_OK) cache.stats.load_seconds += nt__seconds() - start;
-        return status;
-    }
-    status = compile(program, &looked, entry, notices);
-    if (status == NT_OK && looked.refused) cache.stats.disk_refused++;
-    return status;
+    if (looked.executable) return count_load(program, nt__seconds() - start);
+    return compile(program, &looked, entry, notices);
 }
 
-/* The program is counted and kept, or neither. */
+/* The program is counted and kept, or neither. Call with the lock held, which is given up meanwhile. */
 static nt_status miss(const nt__program *program, nt__entry **out, nt__text *notices) {
     nt__entry *entry = nt__alloc(1, sizeof *entry);
     if (!entry || !NT__GROW(cache.entries, cache.count, cache.capacity)) {
         nt__free(entry);
         return NT_OUT_OF_MEMORY;
     }
-    entry->key = program->key;
-    entry->references = 1;
+    *entry = (nt__entry){.key = program->key, .references = 1, .is_made_now = true};
+    cache.entries[cache.count++] = entry;
+    cache.making++;
+    pthread_mutex_unlock(&cache.lock);
     nt_status status = fill_entry(program, entry, notices);
-    if (status != NT_OK) {
-        release(entry);
-        return status;
+    pthread_mutex_lock(&cache.lock);
+    entry->is_made_now = false;
+    cache.making--;
+    pthread_cond_broadcast(&cache.made);
+    if (status == NT_OK) {
+        *out = entry;
+        return NT_OK;
     }
-    *out = cache.entries[cache.count++] = entry;
-    return NT_OK;
+    forget(entry);
+    release(entry);
+    return status;
 }
 
 static nt_status hit(const nt__program *program) {
@@ -204,13 +227,20 @@ static void tell(nt__text *notices) {
     nt__text_free(notices);
 }
 
-/* The lock is held over a compile: one process compiles one program at a time, and never the same one twice. The
- * notices go out after it, so that the function that takes them may ask for the counters. */
+/* Waits for another thread that makes the same program. NULL: there is none, or that failed. */
+static nt__entry *find_ready_entry(nt__hash key) {
+    nt__entry *entry;
+    while ((entry = find_entry(key)) && entry->is_made_now) pthread_cond_wait(&cache.made, &cache.lock);
+    return entry;
+}
+
+/* Threads compile different programs at the same time, and never the same one twice. The notices go out without the
+ * lock, so that the function that takes them may ask for the counters. */
 nt_status nt__program_ready(nt__program *program) {
     if (program->entry) return NT_OK;
     nt__text notices = {0};
     pthread_mutex_lock(&cache.lock);
-    nt__entry *entry = find_entry(program->key);
+    nt__entry *entry = find_ready_entry(program->key);
     nt_status status = entry ? hit(program) : miss(program, &entry, &notices);
     if (status == NT_OK && entry) {
         entry->references++;
@@ -243,7 +273,7 @@ void nt__program_free(nt__program *program) {
 nt_cache_stats_t nt_cache_stats(void) {
     pthread_mutex_lock(&cache.lock);
     nt_cache_stats_t stats = cache.stats;
-    stats.entries = cache.count;
+    stats.entries = cache.count - cache.making;
     pthread_mutex_unlock(&cache.lock);
     return stats;
 }
@@ -257,6 +287,7 @@ const nt_cache_report_t *nt_cache_report(size_t index) {
 
 void nt_cache_reset(void) {
     pthread_mutex_lock(&cache.lock);
+    while (cache.making) pthread_cond_wait(&cache.made, &cache.lock);
     for (size_t i = 0; i < cache.count; i++) release(cache.entries[i]);
     nt__free(cache.entries);
     nt__free(cache.reports);

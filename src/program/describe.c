@@ -3,6 +3,7 @@
  */
 #include "program/program_internal.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,10 +16,12 @@ typedef struct memory {
 } memory;
 
 static struct {
+    pthread_mutex_t lock;
     memory *items;
     size_t count, capacity;
-} last;
+} last = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
+/* Call it and what it finds with the lock held. */
 static memory *find(const nt__program *program) {
     for (size_t i = 0; i < last.count; i++)
         if (!strcmp(last.items[i].role, program->role) && !strcmp(last.items[i].experiment, program->experiment))
@@ -59,27 +62,39 @@ static bool copy_description(memory *to, const nt__program *program) {
     return to->role && to->experiment && d->parts && d->lines && d->text;
 }
 
-bool nt__describe_remember(const nt__program *program) {
-    memory new = {0}, *old = find(program);
-    bool right = copy_description(&new, program) && (old || NT__GROW(last.items, last.count, last.capacity));
-    if (!right) {
-        nt__arena_free(&new.arena);
-        return false;
-    }
+/* Takes the copy over. False when memory is short. */
+static bool put(const nt__program *program, memory *new) {
+    memory *old = find(program);
+    if (!old && !NT__GROW(last.items, last.count, last.capacity)) return false;
     if (old) nt__arena_free(&old->arena);
-    *(old ? old : &last.items[last.count++]) = new;
+    *(old ? old : &last.items[last.count++]) = *new;
     return true;
+}
+
+bool nt__describe_remember(const nt__program *program) {
+    memory new = {0};
+    bool right = copy_description(&new, program);
+    pthread_mutex_lock(&last.lock);
+    right = right && put(program, &new);
+    pthread_mutex_unlock(&last.lock);
+    if (!right) nt__arena_free(&new.arena);
+    return right;
+}
+
+static void add_move(const nt__program *program, nt__text *text) {
+    nt__description now = nt__description_of(program);
+    pthread_mutex_lock(&last.lock);
+    const memory *old = find(program);
+    if (old)
+        nt__description_compare(&old->description, &now, text);
+    else
+        nt__text_add(text, "first program of its kind");
+    pthread_mutex_unlock(&last.lock);
 }
 
 const char *nt__describe_move(const nt__program *program, nt__arena *arena) {
     nt__text text = {0};
-    const memory *old = find(program);
-    if (!old) {
-        nt__text_add(&text, "first program of its kind");
-    } else {
-        nt__description now = nt__description_of(program);
-        nt__description_compare(&old->description, &now, &text);
-    }
+    add_move(program, &text);
     const char *kept = text.failed ? NULL : nt__arena_strdup(arena, text.data);
     nt__text_free(&text);
     return kept && nt__describe_remember(program) ? kept : NULL;
@@ -88,7 +103,10 @@ const char *nt__describe_move(const nt__program *program, nt__arena *arena) {
 /* ---- to and from bytes ------------------------------------------------------------------------------------------ */
 
 bool nt__describe_knows(const nt__program *program) {
-    return find(program) != NULL;
+    pthread_mutex_lock(&last.lock);
+    bool knows = find(program) != NULL;
+    pthread_mutex_unlock(&last.lock);
+    return knows;
 }
 
 void nt__describe_name(const nt__program *program, char out[NT__DESCRIBE_NAME]) {
@@ -172,7 +190,10 @@ nt_status nt__describe_read(const nt__program *program, const char *data, size_t
 }
 
 void nt__descriptions_reset(void) {
+    pthread_mutex_lock(&last.lock);
     for (size_t i = 0; i < last.count; i++) nt__arena_free(&last.items[i].arena);
     nt__free(last.items);
-    memset(&last, 0, sizeof last);
+    last.items = NULL;
+    last.count = last.capacity = 0;
+    pthread_mutex_unlock(&last.lock);
 }

@@ -209,12 +209,14 @@ nt_status nt_check_gradient_with(nt_checked_function function, void *context, nt
     if (!(c.step > 0) || !(c.tolerance > 0))
         return nt__fail(NT_INVALID, "nt_check_gradient: step %g and tolerance %g must be above 0", c.step, c.tolerance);
     nt_gradient_report worst = {.element = -1};
+    nt__engine_hold();
     nt_status status = nt__engine_open(1, &c.engine);
     if (status == NT_OK) status = take_inputs(&c, inputs);
     if (status == NT_OK) status = trace(&c, function, context);
     if (status == NT_OK) status = compile(&c);
     if (status == NT_OK) status = compare(&c, &worst);
     check_free(&c);
+    nt__engine_release();
     if (report) *report = worst;
     return status;
 }

@@ -9,6 +9,7 @@ typedef struct nt__entry {
     nt__hash key;
     nt__executable *executable;
     size_t references;
+    bool is_made_now;          /* by some thread: the others wait for it */
     uint64_t used;             /* the cache's clock at its last use */
     nt_cache_report_t *report; /* NULL: it came from the disk */
 } nt__entry;
@@ -52,7 +53,8 @@ void nt__description_compare(const nt__description *old, const nt__description *
 /* The ports as the engine wants them. */
 nt__signature nt__program_signature(const nt__program *program);
 
-/* Remembers a program as the last one of its role and experiment. False when memory is short. */
+/* Remembers a program as the last one of its role and experiment. False when memory is short. These may be called from
+ * any thread. */
 bool nt__describe_remember(const nt__program *program);
 /* Says what differs between a program and the last one of its role and experiment, and remembers the new one. The text
  * is in `arena`; NULL when memory is short. */

@@ -3,19 +3,26 @@
  */
 #include "program/store.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
+/* Disk and environment do not change from the opening to the reset, during which no program is made. */
 static struct {
+    pthread_mutex_t lock;  /* of what follows */
     bool opened, has_said; /* has_said: a person knows that the disk is not used */
     bool is_read_only;     /* a program could not be written */
     nt__disk disk;
     nt__environment environment;
-} store;
+} store = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 void nt__store_reset(void) {
+    pthread_mutex_lock(&store.lock);
     nt__disk_close(&store.disk);
-    memset(&store, 0, sizeof store);
+    store.opened = store.has_said = store.is_read_only = false;
+    store.disk = (nt__disk){0};
+    store.environment = (nt__environment){0};
+    pthread_mutex_unlock(&store.lock);
 }
 
 /* ---- opening ---------------------------------------------------------------------------------------------------- */
@@ -47,22 +54,44 @@ static nt_status open_store(const nt__engine *engine) {
     return status;
 }
 
+/* Call with the lock held. */
 static void say_once(const nt__program *program, nt__text *notices, const char *what, const char *why) {
     if (store.has_said || program->quiet) return;
     store.has_said = true;
     nt__text_add(notices, "%s: %s\n", what, why);
 }
 
-/* *use: the program may be looked up and kept. */
-static nt_status enter(const nt__program *program, nt__text *notices, bool *use) {
-    *use = false;
-    if (program->no_disk) return NT_OK;
+static nt_status open_and_say(const nt__program *program, nt__text *notices, bool *use) {
     nt_status status = open_store(program->engine);
     if (status != NT_OK) return status;
     *use = store.disk.folder != NULL;
     if (!*use && !store.disk.is_unwanted)
         say_once(program, notices, "compiled programs are not kept on disk", store.disk.why);
     return NT_OK;
+}
+
+/* *use: the program may be looked up and kept. */
+static nt_status enter(const nt__program *program, nt__text *notices, bool *use) {
+    *use = false;
+    if (program->no_disk) return NT_OK;
+    pthread_mutex_lock(&store.lock);
+    nt_status status = open_and_say(program, notices, use);
+    pthread_mutex_unlock(&store.lock);
+    return status;
+}
+
+static bool has_folder(void) {
+    pthread_mutex_lock(&store.lock);
+    bool has = store.opened && store.disk.folder;
+    pthread_mutex_unlock(&store.lock);
+    return has;
+}
+
+static bool is_read_only(void) {
+    pthread_mutex_lock(&store.lock);
+    bool is = store.is_read_only;
+    pthread_mutex_unlock(&store.lock);
+    return is;
 }
 
 static nt__disk_key key_of(const nt__program *program) {
@@ -155,15 +184,17 @@ nt_status nt__store_keep(const nt__program *program, const nt__executable *execu
     uint8_t *bytes = NULL;
     size_t length;
     nt_status status = enter(program, notices, &use);
-    if (status != NT_OK || !use || store.is_read_only) return status;
+    if (status != NT_OK || !use || is_read_only()) return status;
     status = nt__executable_save(executable, &bytes, &length);
     if (status == NT_OK) status = write(program, bytes, length, seconds);
     nt__free(bytes);
     if (status == NT_OK) return keep_description(program);
     if (status == NT_OUT_OF_MEMORY) return status;
     /* One that is too large for the limit says nothing of the next. */
-    store.is_read_only = status != NT_INVALID;
+    pthread_mutex_lock(&store.lock);
+    store.is_read_only = store.is_read_only || status != NT_INVALID;
     say_once(program, notices, "a compiled program is not kept on disk", nt_error_message());
+    pthread_mutex_unlock(&store.lock);
     nt__fail_nothing();
     return NT_OK;
 }
@@ -171,7 +202,7 @@ nt_status nt__store_keep(const nt__program *program, const nt__executable *execu
 nt_status nt__store_recall(const nt__program *program) {
     char name[NT__DISK_NAME], *data;
     size_t length;
-    if (program->no_disk || !store.opened || !store.disk.folder || nt__describe_knows(program)) return NT_OK;
+    if (program->no_disk || !has_folder() || nt__describe_knows(program)) return NT_OK;
     nt__describe_name(program, name);
     nt_status status = nt__disk_get(&store.disk, name, &data, &length);
     if (status == NT_OK && data) status = nt__describe_read(program, data, length);

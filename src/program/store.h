@@ -1,4 +1,5 @@
-/* What the cache asks of the disk. Call with the cache's lock held. */
+/* What the cache asks of the disk, from any thread. A reset waits until no other call is under way: the cache makes
+ * sure of that. */
 #ifndef NT_PROGRAM_STORE_H
 #define NT_PROGRAM_STORE_H
 

@@ -286,7 +286,7 @@ nt_status nt__restore_best(nt_run *run) {
         return nt__warn("%s: restore_best finds no checkpoint of this run that was scored by %s, so the parameters are "
                         "those of the last step",
                         run->experiment->name, run->settings.checkpoint_metric);
-    status = nt_run_load(run, path);
+    status = nt__weights_load(run, path, NULL, 0);
     if (status == NT_OK)
         run->recording.restored = path;
     else

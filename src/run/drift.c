@@ -263,12 +263,10 @@ static nt_status compare(const nt_run *run, bool training, nt__text *out) {
 static nt_status compare_apart(nt_run *run, bool training, nt__text *out) {
     nt__kept_error before = {0};
     nt__error_keep(&before, nt_error_status());
-    bool busy = run->busy;
     run->seen_generation = nt__experiment_generation();
-    run->busy = run->checking = true;
+    run->checking = true;
     nt_status status = compare(run, training, out);
     run->checking = false;
-    run->busy = busy;
     if (status == NT_OK) {
         nt__fail_nothing();
         nt__error_raise(&before);
@@ -279,7 +277,8 @@ static nt_status compare_apart(nt_run *run, bool training, nt__text *out) {
 nt_status nt_run_drift(nt_run *run, const char **report) {
     if (!nt__given(report, "nt_run_drift", "report")) return NT_INVALID;
     *report = "";
-    if (!nt__given(run, "nt_run_drift", "run")) return NT_INVALID;
+    NT__USE(run, "nt_run_drift");
+    if (!used) return NT_INVALID;
     if (run->checking) return nt__fail(NT_INVALID, "nt_run_drift: called by a hook that it traces");
     nt__text text = {0};
     nt_status status = compare_apart(run, true, &text);

@@ -157,26 +157,28 @@ nt_status nt__evaluate_split(nt_run *run, const nt__split *split) {
     return status == NT_OK ? keep_results(run) : status;
 }
 
-nt_status nt_evaluate(nt_run *run, const char *split_name, nt_results *out) {
-    nt_status idle = nt__check_idle(run, "nt_evaluate");
-    if (idle == NT_OK) idle = nt__check_has_data(run, "evaluate");
-    if (idle != NT_OK) return idle;
-    const nt__split *split = nt__data_split_find(run->data, split_name ? split_name : "test");
+static nt_status evaluate(nt_run *run, const char *split_name, nt_results *out) {
+    nt_status status = nt__check_has_data(run, "evaluate");
+    if (status != NT_OK) return status;
+    const nt__split *split = nt__data_split_find(run->data, split_name);
     if (!split)
         return nt__fail(NT_NOT_FOUND, "experiment '%s' has no split '%s'; its splits are: %s", run->experiment->name,
-                        split_name ? split_name : "test", nt__data_split_names(run->data));
-    nt_status status = nt__drift_tell(run, false);
+                        split_name, nt__data_split_names(run->data));
+    status = nt__drift_tell(run, false);
     if (status != NT_OK) return status;
-    run->busy = true;
     nt__transfers_begin(run);
     status = nt__evaluate_split(run, split);
     nt__transfers_end(run);
-    run->busy = false;
     if (status == NT_OK && out) out->values = nt__result_values(run, &out->count);
     return status;
 }
 
+nt_status nt_evaluate(nt_run *run, const char *split, nt_results *out) {
+    NT__USE_ALONE(run, "nt_evaluate");
+    return used ? evaluate(run, split ? split : "test", out) : NT_INVALID;
+}
+
 nt_status nt_validate(nt_run *run, nt_results *out) {
-    if (!nt__given(run, "nt_validate", "run")) return NT_INVALID;
-    return nt_evaluate(run, "val", out);
+    NT__USE_ALONE(run, "nt_validate");
+    return used ? evaluate(run, "val", out) : NT_INVALID;
 }

@@ -1,22 +1,24 @@
 /* What a run tells its listener, and how it is told to stop.
  * Not here: the log (log.c).
  */
-#include <signal.h>
+#include <stdatomic.h>
 
 #include "run/run_internal.h"
 
-static volatile sig_atomic_t stop;
+/* Of all runs of the process. Handlers of signals set it, and all threads look at it. */
+static atomic_bool stop;
+_Static_assert(ATOMIC_BOOL_LOCK_FREE == 2, "a handler of signals may use it");
 
 void nt_stop_request(void) {
-    stop = 1;
+    atomic_store(&stop, true);
 }
 
 void nt_stop_clear(void) {
-    stop = 0;
+    atomic_store(&stop, false);
 }
 
 bool nt__stop_requested(void) {
-    return stop != 0;
+    return atomic_load_explicit(&stop, memory_order_relaxed);
 }
 
 void nt__tell(const nt_run *run, const nt_event *event) {

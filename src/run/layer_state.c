@@ -72,7 +72,8 @@ nt_status nt__layer_state_read(nt_run *run, size_t index, nt_array **out) {
 
 bool nt_run_state_at(const nt_run *run, size_t index, nt_state_info *out) {
     size_t place;
-    if (!nt__given(run, "nt_run_state_at", "run") || !nt__given(out, "nt_run_state_at", "out")) return false;
+    NT__USE(run, "nt_run_state_at");
+    if (!used || !nt__given(out, "nt_run_state_at", "out")) return false;
     const nt__leaf *state = nt__is_laid_out(run) ? nt__layer_state(run, index, &place) : NULL;
     if (!state) return false;
     *out = (nt_state_info){.path = state->path, .dtype = state->type.dtype, .shape = state->type.shape};
@@ -91,7 +92,8 @@ static void fail_unknown(const nt_run *run, const char *path) {
 nt_array *nt_run_state(nt_run *run, const char *path) {
     nt_state_info info;
     nt_array *copy;
-    if (!nt__given(run, "nt_run_state", "run") || !nt__given(path, "nt_run_state", "path")) return NULL;
+    NT__USE(run, "nt_run_state");
+    if (!used || !nt__given(path, "nt_run_state", "path")) return NULL;
     if (nt__check_laid_out(run) != NT_OK) return NULL;
     for (size_t i = 0; nt_run_state_at(run, i, &info); i++)
         if (strcmp(info.path, path) == 0) return nt__layer_state_read(run, i, &copy) == NT_OK ? copy : NULL;

@@ -318,10 +318,8 @@ nt_status nt__load_waiting(nt_run *run) {
 
 /* ---- calls ------------------------------------------------------------------------------------------------------ */
 
-nt_status nt_run_load_mapped(nt_run *run, const char *source, const char *const *maps, size_t map_count) {
+nt_status nt__weights_load(nt_run *run, const char *source, const char *const *maps, size_t map_count) {
     nt__weights weights;
-    if (!nt__given(run, "nt_run_load_mapped", "run") || !nt__given(source, "nt_run_load_mapped", "source"))
-        return NT_INVALID;
     nt_status status = nt__weights_read(run, source, maps, map_count, &weights);
     if (status != NT_OK) return status;
     if (!nt__is_laid_out(run)) return keep_waiting(run, source, &weights);
@@ -330,9 +328,15 @@ nt_status nt_run_load_mapped(nt_run *run, const char *source, const char *const 
     return status;
 }
 
+nt_status nt_run_load_mapped(nt_run *run, const char *source, const char *const *maps, size_t map_count) {
+    NT__USE_ALONE(run, "nt_run_load_mapped");
+    if (!used || !nt__given(source, "nt_run_load_mapped", "source")) return NT_INVALID;
+    return nt__weights_load(run, source, maps, map_count);
+}
+
 nt_status nt_run_load(nt_run *run, const char *path) {
-    if (!nt__given(run, "nt_run_load", "run") || !nt__given(path, "nt_run_load", "path")) return NT_INVALID;
-    return nt_run_load_mapped(run, path, NULL, 0);
+    NT__USE_ALONE(run, "nt_run_load");
+    return used && nt__given(path, "nt_run_load", "path") ? nt__weights_load(run, path, NULL, 0) : NT_INVALID;
 }
 
 /* What an option of a new run says. */

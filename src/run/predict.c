@@ -289,15 +289,13 @@ static nt_status predict(prediction *p) {
 nt_status nt_predict(nt_run *run, const nt_named_array *fields, size_t count, nt_array **out) {
     if (!nt__given(out, "nt_predict", "out")) return NT_INVALID;
     *out = NULL;
-    nt_status status = nt__check_idle(run, "nt_predict");
-    if (status != NT_OK) return status;
+    NT__USE_ALONE(run, "nt_predict");
+    if (!used) return NT_INVALID;
     if (count && !nt__given(fields, "nt_predict", "fields")) return NT_INVALID;
     prediction p = {.run = run, .given = fields, .given_count = count};
-    run->busy = true;
     nt__transfers_begin(run);
-    status = predict(&p);
+    nt_status status = predict(&p);
     nt__transfers_end(run);
-    run->busy = false;
     if (status == NT_OK) status = nt__transfers_tell(run, "a prediction");
     nt_array_free(p.batch);
     nt__arena_free(&p.arena);

@@ -87,7 +87,8 @@ static void add_settings(const nt_run *run, nt__text *out) {
 }
 
 nt_status nt_run_print(const nt_run *run, nt_form form, FILE *out) {
-    if (!nt__given(run, "nt_run_print", "run") || !nt__given(out, "nt_run_print", "out")) return NT_INVALID;
+    NT__USE(run, "nt_run_print");
+    if (!used || !nt__given(out, "nt_run_print", "out")) return NT_INVALID;
     const nt_experiment *experiment = run->experiment;
     nt__shown shown = {.experiment = experiment, .fields = run->fields, .derived = run->derived};
     nt__text text = {0};

@@ -69,6 +69,43 @@ static nt_status build_data(nt_run *run, const nt_run_options *options) {
     return status == NT_OK ? nt__batch_list(run) : status;
 }
 
+/* ---- freeing ---------------------------------------------------------------------------------------------------- */
+
+void nt__lay_out_undo(nt_run *run) {
+    nt__device_free(run);
+    run->device.parameters = run->device.accumulators = run->device.states = run->device.layer_states = NULL;
+    run->rates = run->inputs = NULL;
+    run->training = NULL;
+    nt__programs_free(run);
+    run->batch = (nt_batch){0};
+    run->batch_fields = NULL;
+    run->routes.train = run->routes.evaluation = run->routes.prediction = (nt__routes){0};
+}
+
+static void free_run(nt_run *run) {
+    nt__record_writer_close(run->recording.writer);
+    nt__record_free(&run->recording.record);
+    nt__free(run->recording.source);
+    nt__free(run->recording.restored);
+    nt__free(run->recording.scores);
+    nt__log_close(run->log);
+    nt__unlock_folder(run->lock);
+    nt__lay_out_undo(run);
+    nt__device_fields_free(run);
+    nt__text_free(&run->drift);
+    nt__options_free(run->compile_options);
+    nt__data_free(run->data);
+    nt__forget_waiting(run);
+    nt__metrics_free(run->results);
+    nt__fields_free(run);
+    nt__free(run->result_values);
+    nt__transfers_free(run);
+    nt__arena_free(&run->first);
+    nt__arena_free(&run->arena);
+    nt__free(run);
+    nt__engine_release();
+}
+
 /* ---- making ----------------------------------------------------------------------------------------------------- */
 
 static nt_status trace_all(nt_run *run) {
@@ -139,6 +176,7 @@ static nt_status make(const nt_experiment *experiment, const void *fields, const
         return nt__fail(NT_INVALID, "nt_run_new: experiment is NULL; E_experiment() of NT_DEFINE(E, ...) is one");
     nt_run *run = nt__alloc(1, sizeof *run);
     if (!run) return NT_OUT_OF_MEMORY;
+    nt__engine_hold();
     if (!options) options = &defaults;
     run->experiment = experiment;
     run->lock = -1;
@@ -149,7 +187,7 @@ static nt_status make(const nt_experiment *experiment, const void *fields, const
     run->event_context = options->event_context;
     nt_status status = set_up(run, fields, options);
     if (status != NT_OK) {
-        nt_run_free(run);
+        free_run(run);
         return status;
     }
     *out = run;
@@ -165,63 +203,22 @@ nt_status nt__plan_new(const nt_experiment *experiment, const void *fields, cons
     return make(experiment, fields, options, true, out);
 }
 
-void nt__lay_out_undo(nt_run *run) {
-    nt__device_free(run);
-    run->device.parameters = run->device.accumulators = run->device.states = run->device.layer_states = NULL;
-    run->rates = run->inputs = NULL;
-    run->training = NULL;
-    nt__programs_free(run);
-    run->batch = (nt_batch){0};
-    run->batch_fields = NULL;
-    run->routes.train = run->routes.evaluation = run->routes.prediction = (nt__routes){0};
-}
-
 bool nt__is_laid_out(const nt_run *run) {
     return run->programs.forward != NULL;
 }
 
 void nt_run_free(nt_run *run) {
     if (!run) return;
-    if (run->busy) {
-        nt__notice("nt_run_free: run '%s' is training, evaluating or predicting and is not freed",
-                   run->experiment->name);
-        return;
-    }
-    nt__record_writer_close(run->recording.writer);
-    nt__record_free(&run->recording.record);
-    nt__free(run->recording.source);
-    nt__free(run->recording.restored);
-    nt__free(run->recording.scores);
-    nt__log_close(run->log);
-    nt__unlock_folder(run->lock);
-    nt__lay_out_undo(run);
-    nt__device_fields_free(run);
-    nt__text_free(&run->drift);
-    nt__options_free(run->compile_options);
-    nt__data_free(run->data);
-    nt__forget_waiting(run);
-    nt__metrics_free(run->results);
-    nt__fields_free(run);
-    nt__free(run->result_values);
-    nt__transfers_free(run);
-    nt__arena_free(&run->first);
-    nt__arena_free(&run->arena);
-    nt__free(run);
+    if (nt__use_begin(run, "nt_run_free", true))
+        free_run(run);
+    else
+        nt__notice("%s; it is not freed", nt_error_message());
 }
 
 /* What is refused changes nothing: with buffers alive the programs stay, and closing says what is alive. */
 nt_status nt_shutdown(void) {
     if (nt__engine_counts_now().all_buffers.live_count == 0) nt_cache_reset();
     return nt__engine_close();
-}
-
-nt_status nt__check_idle(const nt_run *run, const char *call) {
-    if (!nt__given(run, call, "run")) return NT_INVALID;
-    if (!run->busy) return NT_OK;
-    return nt__fail(
-        NT_INVALID,
-        "%s: run '%s' is training, evaluating or predicting; its hooks and listener cannot start that again", call,
-        run->experiment->name);
 }
 
 nt_status nt__check_has_data(const nt_run *run, const char *what) {
@@ -235,18 +232,22 @@ nt_status nt__check_has_data(const nt_run *run, const char *what) {
 /* ---- what a handle says of itself ------------------------------------------------------------------------------- */
 
 int64_t nt_run_step(const nt_run *run) {
-    return nt__given(run, "nt_run_step", "run") ? run->step : -1;
+    NT__USE(run, "nt_run_step");
+    return used ? used->step : -1;
 }
 
 int64_t nt_run_epoch(const nt_run *run) {
-    return nt__given(run, "nt_run_epoch", "run") ? run->epoch : -1;
+    NT__USE(run, "nt_run_epoch");
+    return used ? used->epoch : -1;
 }
 
 const char *nt_run_dir(const nt_run *run) {
-    return nt__given(run, "nt_run_dir", "run") ? run->settings.run_dir : NULL;
+    NT__USE(run, "nt_run_dir");
+    return used ? used->settings.run_dir : NULL;
 }
 
 bool nt_run_has_split(const nt_run *run, const char *split) {
-    if (!nt__given(run, "nt_run_has_split", "run") || !nt__given(split, "nt_run_has_split", "split")) return false;
+    NT__USE(run, "nt_run_has_split");
+    if (!used || !nt__given(split, "nt_run_has_split", "split")) return false;
     return nt__data_split_find(run->data, split) != NULL;
 }

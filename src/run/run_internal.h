@@ -272,7 +272,14 @@ typedef struct nt__device {
     nt__buffer **bound;  /* the arguments of the launch under way */
 } nt__device;
 
+/* The thread that uses a run now, and how many of its calls are under way, one inside the other (use.c). */
+typedef struct nt__use {
+    _Atomic(const char *) thread; /* NULL: none */
+    int depth;                    /* that thread's own */
+} nt__use;
+
 struct nt_run {
+    nt__use use;
     nt__arena arena;
 
     /* What it was made of. */
@@ -327,7 +334,6 @@ struct nt_run {
     /* How far it is. */
     int64_t step, epoch;
     nt__position resumed; /* where the next training goes on in its epoch; all zeros: it begins one */
-    bool busy;            /* training, evaluating or predicting: hooks and listeners must not start that again */
     bool told_waiting;    /* that training waits for data: said once */
     nt_metrics *results;
     nt_value *result_values;
@@ -351,8 +357,15 @@ struct nt_run {
     } waiting; /* parameters for that prediction */
 };
 
-/* Error when the run is busy. */
-nt_status nt__check_idle(const nt_run *run, const char *call);
+/* use.c: each public call about a run begins with one of the two macros. The run is `used` until the call returns;
+ * NULL: an error says that it is NULL or that another thread uses it. NT__USE_ALONE: or that the call comes from within
+ * another one, as those of hooks and listeners do. */
+#define NT__USE(run, call) \
+    __attribute__((cleanup(nt__use_end))) nt_run *const used __attribute__((unused)) = nt__use_begin(run, call, false)
+#define NT__USE_ALONE(run, call) \
+    __attribute__((cleanup(nt__use_end))) nt_run *const used __attribute__((unused)) = nt__use_begin(run, call, true)
+nt_run *nt__use_begin(const nt_run *run, const char *call, bool alone);
+void nt__use_end(nt_run *const *used);
 /* Error when the run has no data: `what` it cannot do. */
 nt_status nt__check_has_data(const nt_run *run, const char *what);
 /* Everything that needs the layout of a batch: the traces, the parameters on the device. */
@@ -370,7 +383,9 @@ void nt__batch_name_field(nt_run *run);
 /* The routes of the programs, which have been traced. */
 nt_status nt__routes_list(nt_run *run);
 
-/* load.c: the weights that were loaded before there was a layout, if any. */
+/* load.c: parameters and layer states of a file or checkpoint, as nt_run_load_mapped has them. */
+nt_status nt__weights_load(nt_run *run, const char *source, const char *const *maps, size_t map_count);
+/* The weights that were loaded before there was a layout, if any. */
 nt_status nt__load_waiting(nt_run *run);
 void nt__forget_waiting(nt_run *run);
 /* Those of the options, once the run is set up. */

@@ -85,7 +85,7 @@ static size_t find_field(const nt_experiment *experiment, const char *name, size
 /* `name` is a field, or "field.member" of a set. */
 static nt_status find_target(const nt_run *run, const char *call, const char *name, target *t) {
     *t = (target){.call = call, .name = name};
-    if (!nt__given(run, call, "run") || !nt__given(name, call, "field")) return NT_INVALID;
+    if (!nt__given(name, call, "field")) return NT_INVALID;
     size_t length = strcspn(name, ".");
     t->field = find_field(run->experiment, name, length);
     if (t->field == run->experiment->field_count) return fail_unknown(run, t);
@@ -121,7 +121,7 @@ static nt_status refuse_kind(const nt_run *run, const target *t, const char *giv
                     is, given);
 }
 
-nt_status nt_set_device_number(nt_run *run, const char *field, double value) {
+static nt_status set_number(nt_run *run, const char *field, double value) {
     target t;
     nt_status status = find_writable(run, "nt_set_device", field, &t);
     if (status == NT_OK && !is_scalar(&t)) status = refuse_kind(run, &t, "a number");
@@ -130,13 +130,20 @@ nt_status nt_set_device_number(nt_run *run, const char *field, double value) {
     return status == NT_OK ? status : nt__fail_in(status, "nt_set_device: field");
 }
 
+nt_status nt_set_device_number(nt_run *run, const char *field, double value) {
+    NT__USE(run, "nt_set_device");
+    return used ? set_number(run, field, value) : NT_INVALID;
+}
+
 /* A 64-bit integer need not be a double. */
 nt_status nt_set_device_integer(nt_run *run, const char *field, int64_t value) {
+    NT__USE(run, "nt_set_device");
+    if (!used) return NT_INVALID;
     target t;
     nt_status status = find_writable(run, "nt_set_device", field, &t);
     if (status != NT_OK) return status;
     bool as_it_is = t.info->type == NT_FIELD_INT64 || (t.info->type == NT_FIELD_UINT64 && value >= 0);
-    return as_it_is ? nt__device_field_write(run, t.field, &value) : nt_set_device_number(run, field, (double)value);
+    return as_it_is ? nt__device_field_write(run, t.field, &value) : set_number(run, field, (double)value);
 }
 
 /* ---- arrays ----------------------------------------------------------------------------------------------------- */
@@ -156,6 +163,8 @@ static nt_status fit(const nt_run *run, const target *t, const nt__device_slot *
 }
 
 nt_status nt_set_device_array(nt_run *run, const char *field, nt_array *value) {
+    NT__USE(run, "nt_set_device");
+    if (!used) return NT_INVALID;
     target t;
     nt_array *fitting;
     nt_status status = find_writable(run, "nt_set_device", field, &t);
@@ -190,6 +199,8 @@ static nt_arrays *fit_all(const nt_run *run, const target *t, const nt_arrays *v
 }
 
 nt_status nt_set_device_arrays(nt_run *run, const char *field, nt_arrays *value) {
+    NT__USE(run, "nt_set_device");
+    if (!used) return NT_INVALID;
     target t;
     nt_status status = find_writable(run, "nt_set_device", field, &t);
     if (status != NT_OK) return status;
@@ -208,6 +219,8 @@ nt_status nt_set_device_arrays(nt_run *run, const char *field, nt_arrays *value)
 /* ---- reading ---------------------------------------------------------------------------------------------------- */
 
 nt_array *nt_get_device(nt_run *run, const char *field) {
+    NT__USE(run, "nt_get_device");
+    if (!used) return NULL;
     target t;
     if (find_target(run, "nt_get_device", field, &t) != NT_OK) return NULL;
     if (!t.slot) {

@@ -160,7 +160,8 @@ static void add_title(const nt_run *run, nt__text *out) {
 
 nt_status nt_run_summary(const nt_run *run, FILE *out) {
     size_t place;
-    if (!nt__given(run, "nt_run_summary", "run") || !nt__given(out, "nt_run_summary", "out")) return NT_INVALID;
+    NT__USE(run, "nt_run_summary");
+    if (!used || !nt__given(out, "nt_run_summary", "out")) return NT_INVALID;
     if (!run->model && nt__check_laid_out(run) != NT_OK) return NT_INVALID;
     nt__text text = {0};
     add_title(run, &text);

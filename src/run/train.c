@@ -411,8 +411,7 @@ static int64_t steps_in_all(const nt_run *run) {
 }
 
 static nt_status check_may_train(const nt_run *run) {
-    nt_status status = nt__check_idle(run, "nt_train");
-    if (status == NT_OK) status = nt__check_has_data(run, "train on");
+    nt_status status = nt__check_has_data(run, "train on");
     if (status != NT_OK) return status;
     if (run->settings.evaluate_only)
         return nt__fail(
@@ -431,13 +430,11 @@ static nt_status check_may_train(const nt_run *run) {
 static nt_status go_on(loop *l) {
     nt_run *run = l->run;
     nt_status status = NT_OK;
-    run->busy = true;
     nt__transfers_begin(run);
     while (status == NT_OK && epochs_ended(run) < run->settings.max_epochs && !steps_are_done(run) &&
            !nt__stop_requested())
         status = epoch(l);
     nt__transfers_end(run);
-    run->busy = false;
     if (status != NT_OK || !nt__stop_requested()) return status;
     return nt__fail(NT_INTERRUPTED, "stopped as asked at step %lld of epoch %lld", (long long)run->step,
                     (long long)run->epoch);
@@ -453,7 +450,7 @@ static nt_status end_early(nt_run *run, nt_status status, double seconds) {
     return nt__error_raise(&reason);
 }
 
-nt_status nt_train(nt_run *run) {
+static nt_status train(nt_run *run) {
     nt_status status = check_may_train(run);
     if (status == NT_OK) status = nt__drift_tell(run, true);
     if (status != NT_OK) return status;
@@ -473,6 +470,11 @@ nt_status nt_train(nt_run *run) {
     return status == NT_OK ? nt__log_end(run, status, seconds) : end_early(run, status, seconds);
 }
 
+nt_status nt_train(nt_run *run) {
+    NT__USE_ALONE(run, "nt_train");
+    return used ? train(run) : NT_INVALID;
+}
+
 /* ---- more of it ------------------------------------------------------------------------------------------------- */
 
 static int64_t add_limited(int64_t a, int64_t b) {
@@ -487,15 +489,15 @@ static int64_t epochs_of(const nt_run *run, int64_t steps) {
 }
 
 nt_status nt_train_more(nt_run *run, int64_t epochs, int64_t steps) {
-    nt_status status = nt__check_idle(run, "nt_train_more");
-    if (status != NT_OK) return status;
+    NT__USE_ALONE(run, "nt_train_more");
+    if (!used) return NT_INVALID;
     if (epochs < 0 || steps < 0 || (!epochs && !steps))
         return nt__fail(NT_INVALID, "nt_train_more: %lld epochs and %lld steps; one of them has to be 1 or more",
                         (long long)epochs, (long long)steps);
     nt__settings before = run->settings;
     run->settings.max_epochs = add_limited(epochs_ended(run), epochs ? epochs : epochs_of(run, steps));
     run->settings.max_steps = steps ? add_limited(run->step, steps) : INT64_MAX;
-    status = nt_train(run);
+    nt_status status = train(run);
     run->settings.max_epochs = before.max_epochs;
     run->settings.max_steps = before.max_steps;
     return status;

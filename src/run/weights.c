@@ -29,7 +29,8 @@ static const nt__row *find_row(const nt_run *run, const char *path) {
 }
 
 bool nt_run_parameter_at(const nt_run *run, size_t index, nt_parameter_info *out) {
-    if (!nt__given(run, "nt_run_parameter_at", "run") || !nt__given(out, "nt_run_parameter_at", "out")) return false;
+    NT__USE(run, "nt_run_parameter_at");
+    if (!used || !nt__given(out, "nt_run_parameter_at", "out")) return false;
     if (index >= run->layout.row_count) return false;
     const nt__row *row = &run->layout.rows[index];
     *out = (nt_parameter_info){.path = row->path,
@@ -60,7 +61,8 @@ nt_status nt__check_laid_out(const nt_run *run) {
 }
 
 nt_array *nt_run_parameter(nt_run *run, const char *path) {
-    if (!nt__given(run, "nt_run_parameter", "run") || !nt__given(path, "nt_run_parameter", "path")) return NULL;
+    NT__USE(run, "nt_run_parameter");
+    if (!used || !nt__given(path, "nt_run_parameter", "path")) return NULL;
     if (nt__check_laid_out(run) != NT_OK) return NULL;
     const nt__row *row = find_row(run, path);
     if (!row) {
@@ -164,7 +166,8 @@ static nt_status check_finite(const nt_run *run, const char *path, const saved *
 }
 
 nt_status nt_run_save(nt_run *run, const char *path) {
-    if (!nt__given(run, "nt_run_save", "run") || !nt__given(path, "nt_run_save", "path")) return NT_INVALID;
+    NT__USE(run, "nt_run_save");
+    if (!used || !nt__given(path, "nt_run_save", "path")) return NT_INVALID;
     if (nt__check_laid_out(run) != NT_OK) return NT_INVALID;
     saved s = {.count = 0};
     const char *const metadata[][2] = {{"experiment", run->experiment->name}, {"format", "nitro-parameters-1"}};

@@ -6,9 +6,11 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 /* One for the process, never freed: a pointer kept after the close is still an error with a message. */
 static nt__engine the_engine;
+static size_t holders; /* of the engine, open or yet to be opened */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* ---- making the client ------------------------------------------------------------------------------------------ */
@@ -129,11 +131,24 @@ static nt_status open_client(nt__engine *engine, int devices) {
         return nt__fail_in(status, "reading the facts of the client");
     }
     engine->devices_asked = devices;
+    engine->process = getpid();
     engine->open = true;
     return NT_OK;
 }
 
+nt_status nt__engine_check_process(void) {
+    if (!the_engine.open || the_engine.process == getpid()) return NT_OK;
+    return nt__fail(
+        NT_INVALID,
+        "this process was forked from process %ld, which has the engine open: the engine's threads stayed "
+        "there, so it cannot be used, nor closed, here. Fork before the first run is made, or start another "
+        "program",
+        (long)the_engine.process);
+}
+
 static nt_status open_or_reuse(nt__engine *engine, int devices) {
+    nt_status own = nt__engine_check_process();
+    if (own != NT_OK) return own;
     if (!engine->open) {
         nt_status status = open_client(engine, devices);
         if (status != NT_OK) clear(engine);
@@ -158,6 +173,18 @@ nt_status nt__engine_open(int devices, nt__engine **out) {
     return status;
 }
 
+void nt__engine_hold(void) {
+    pthread_mutex_lock(&lock);
+    holders++;
+    pthread_mutex_unlock(&lock);
+}
+
+void nt__engine_release(void) {
+    pthread_mutex_lock(&lock);
+    holders--;
+    pthread_mutex_unlock(&lock);
+}
+
 /* "3 parameters, 1 output, 2 executables". The counts of every purpose fit. */
 enum { LIVING_TEXT = 512 };
 
@@ -176,7 +203,18 @@ static nt_status refuse_while_alive(const nt__engine_counts *counts) {
     return nt__fail(NT_INVALID, "closing the engine: still alive on the devices: %s; free them first", list);
 }
 
-static nt_status close_open_engine(nt__engine *engine) {
+static nt_status refuse_while_held(void) {
+    return nt__fail(NT_INVALID,
+                    "closing the engine: %zu run%s not freed, or just being made: call nt_run_free first, and nothing "
+                    "of this from within a hook or listener",
+                    holders, holders == 1 ? " is" : "s are");
+}
+
+static nt_status close_engine(nt__engine *engine) {
+    nt_status own = nt__engine_check_process();
+    if (own != NT_OK) return own;
+    if (holders) return refuse_while_held();
+    if (!engine->open) return NT_OK;
     nt__engine_counts counts = nt__engine_counts_now();
     if (counts.all_buffers.live_count || counts.executables.live_count) return refuse_while_alive(&counts);
     nt_status status = destroy_client(engine->client);
@@ -188,7 +226,7 @@ static nt_status close_open_engine(nt__engine *engine) {
 /* An engine that could not be opened may have left its text as well. */
 nt_status nt__engine_close(void) {
     pthread_mutex_lock(&lock);
-    nt_status status = the_engine.open ? close_open_engine(&the_engine) : NT_OK;
+    nt_status status = close_engine(&the_engine);
     pthread_mutex_unlock(&lock);
     if (status == NT_OK) nt__engine_forget_text();
     return status;

@@ -82,16 +82,15 @@ static bool copy_signature(nt__executable *executable, const nt__signature *sign
         .result_count = results,
     };
     executable->result_bytes = nt__arena_alloc(arena, results, sizeof *executable->result_bytes);
-    executable->argument_handles = nt__arena_alloc(arena, arguments, sizeof *executable->argument_handles);
-    executable->result_handles = nt__arena_alloc(arena, results, sizeof *executable->result_handles);
-    executable->taken = nt__arena_alloc(arena, arguments, sizeof *executable->taken);
+    executable->spare = nt__launch_new(signature);
     return executable->signature.arguments && executable->signature.results && executable->result_bytes &&
-           executable->argument_handles && executable->result_handles && executable->taken;
+           executable->spare;
 }
 
-/* Everything lies in the executable's own arena, the struct too. */
+/* Everything but the lists of a run lies in the executable's own arena, the struct too. */
 static void free_struct(nt__executable *executable) {
     nt__arena arena = executable->arena;
+    nt__free(executable->spare);
     nt__arena_free(&arena);
 }
 

@@ -1,6 +1,8 @@
 /* Running an executable: every argument and result slot is checked, the program launched, donated buffers settled.
- * Not here: compiling. A run allocates nothing.
+ * Not here: compiling. A run allocates nothing unless another thread runs the same executable at that moment.
  */
+#include <stdatomic.h>
+
 #include "xla/xla_internal.h"
 
 /* ---- checks ----------------------------------------------------------------------------------------------------- */
@@ -85,13 +87,35 @@ static nt_status check_run(const nt__executable *executable, nt__buffer *const *
     return status;
 }
 
+/* ---- the lists of a run ----------------------------------------------------------------------------------------- */
+
+nt__launch *nt__launch_new(const nt__signature *signature) {
+    size_t arguments = signature->argument_count, results = signature->result_count;
+    nt__launch *l = nt__alloc(1, sizeof *l + (arguments + results) * sizeof(PJRT_Buffer *) + arguments);
+    if (!l) return NULL;
+    l->arguments = (PJRT_Buffer **)(l + 1);
+    l->results = l->arguments + arguments;
+    l->taken = (bool *)(l->results + results);
+    return l;
+}
+
+/* NULL when memory is short. */
+static nt__launch *take_launch(nt__executable *executable) {
+    nt__launch *spare = atomic_exchange(&executable->spare, NULL);
+    return spare ? spare : nt__launch_new(&executable->signature);
+}
+
+static void give_launch_back(nt__executable *executable, nt__launch *launch) {
+    nt__free(atomic_exchange(&executable->spare, launch));
+}
+
 /* ---- the launch ------------------------------------------------------------------------------------------------- */
 
-static nt_status launch(nt__executable *executable, nt__buffer *const *arguments) {
+static nt_status launch(const nt__executable *executable, nt__launch *l, nt__buffer *const *arguments) {
     size_t argument_count = executable->signature.argument_count;
-    for (size_t i = 0; i < argument_count; i++) executable->argument_handles[i] = arguments[i]->raw;
-    PJRT_Buffer *const *argument_lists[] = {executable->argument_handles};
-    PJRT_Buffer **result_lists[] = {executable->result_handles};
+    for (size_t i = 0; i < argument_count; i++) l->arguments[i] = arguments[i]->raw;
+    PJRT_Buffer *const *argument_lists[] = {l->arguments};
+    PJRT_Buffer **result_lists[] = {l->results};
     PJRT_ExecuteOptions options = {.struct_size = PJRT_ExecuteOptions_STRUCT_SIZE};
     NT__ARGS(PJRT_LoadedExecutable_Execute, args, .executable = executable->loaded, .options = &options,
              .argument_lists = argument_lists, .num_devices = 1, .num_args = argument_count,
@@ -113,19 +137,19 @@ static void release_donated(const nt__executable *executable, nt__buffer *buffer
 
 /* A buffer whose memory the engine took is gone before the result counts; one that it copied, because it was lent or
  * another had a share in it, lives beside the result for a moment, and the peak has to show that. */
-static void count_taken(nt__executable *executable, nt__buffer *const *arguments) {
+static void count_taken(const nt__executable *executable, nt__launch *l, nt__buffer *const *arguments) {
     for (size_t i = 0; i < executable->signature.argument_count; i++) {
         if (executable->signature.arguments[i].donated_to < 0) continue;
-        executable->taken[i] = !arguments[i]->lent && is_deleted(arguments[i]);
-        if (executable->taken[i]) nt__account_gone(arguments[i]->purpose, arguments[i]->bytes);
+        l->taken[i] = !arguments[i]->lent && is_deleted(arguments[i]);
+        if (l->taken[i]) nt__account_gone(arguments[i]->purpose, arguments[i]->bytes);
     }
 }
 
-static void release_arguments(const nt__executable *executable, nt__buffer *const *arguments) {
+static void release_arguments(const nt__executable *executable, const nt__launch *l, nt__buffer *const *arguments) {
     for (size_t i = 0; i < executable->signature.argument_count; i++) {
         if (executable->signature.arguments[i].donated_to < 0) continue;
         release_donated(executable, arguments[i]);
-        if (!executable->taken[i]) nt__account_gone(arguments[i]->purpose, arguments[i]->bytes);
+        if (!l->taken[i]) nt__account_gone(arguments[i]->purpose, arguments[i]->bytes);
     }
 }
 
@@ -146,12 +170,27 @@ static void count_results(const nt__executable *executable) {
 }
 
 /* Comes last: a slot may be a donated argument. */
-static void fill_results(const nt__executable *executable, nt__buffer *const *results) {
+static void fill_results(const nt__executable *executable, const nt__launch *l, nt__buffer *const *results) {
     for (size_t i = 0; i < executable->signature.result_count; i++) {
         const nt__port *port = &executable->signature.results[i];
-        nt__buffer_fill(results[i], executable->result_handles[i], port->name, port->purpose, port->type,
-                        executable->result_bytes[i], executable->device);
+        nt__buffer_fill(results[i], l->results[i], port->name, port->purpose, port->type, executable->result_bytes[i],
+                        executable->device);
     }
+}
+
+static nt_status run(const nt__executable *executable, nt__launch *l, nt__buffer *const *arguments,
+                     nt__buffer *const *results) {
+    nt_status status = launch(executable, l, arguments);
+    if (status != NT_OK) {
+        settle_failure(executable, arguments);
+        return nt__fail_in(status, "running '%s'", executable->name);
+    }
+    count_taken(executable, l, arguments);
+    count_results(executable);
+    release_arguments(executable, l, arguments);
+    fill_results(executable, l, results);
+    nt__account_run();
+    return NT_OK;
 }
 
 nt_status nt__executable_run(nt__executable *executable, nt__buffer *const *arguments, size_t argument_count,
@@ -159,15 +198,9 @@ nt_status nt__executable_run(nt__executable *executable, nt__buffer *const *argu
     if (!executable) return nt__fail(NT_INVALID, "running: no executable (NULL)");
     nt_status status = check_run(executable, arguments, argument_count, results, result_count);
     if (status != NT_OK) return nt__fail_in(status, "running '%s'", executable->name);
-    status = launch(executable, arguments);
-    if (status != NT_OK) {
-        settle_failure(executable, arguments);
-        return nt__fail_in(status, "running '%s'", executable->name);
-    }
-    count_taken(executable, arguments);
-    count_results(executable);
-    release_arguments(executable, arguments);
-    fill_results(executable, results);
-    nt__account_run();
-    return NT_OK;
+    nt__launch *l = take_launch(executable);
+    if (!l) return NT_OUT_OF_MEMORY;
+    status = run(executable, l, arguments, results);
+    give_launch_back(executable, l);
+    return status;
 }

@@ -17,9 +17,14 @@ typedef struct nt__engine nt__engine;
  * installation); else an error that says how to get one. `devices` is how many CPU devices to ask for. A second call
  * with another number is an error: the client lives as long as the process. */
 nt_status nt__engine_open(int devices, nt__engine **out);
-/* Closes the client if one is open; buffers and executables must be gone (else an error that counts them). The plugin
- * stays loaded: it is never unloaded. */
+/* Closes the client if one is open; buffers, executables and who holds the engine must be gone (else an error that
+ * counts them). The plugin stays loaded: it is never unloaded. */
 nt_status nt__engine_close(void);
+/* Error in a process that was forked from one with an open engine. */
+nt_status nt__engine_check_process(void);
+/* From one to the other nobody closes the engine: for the life of a run, which is made and used in any thread. */
+void nt__engine_hold(void);
+void nt__engine_release(void);
 
 typedef struct nt__engine_facts {
     const char *plugin_path;
@@ -169,8 +174,8 @@ nt_status nt__executable_compile(nt__engine *engine, const char *name, const cha
 /* Launches the program. Checks first: count, type, shape, device, alive, no buffer twice when one of the two is
  * donated. `results` are slots that must not be alive; a slot may be the very buffer that is donated to it. Donated
  * arguments become DONATED. When the call fails no result slot is touched, and a donated argument stays alive unless
- * the engine took it all the same. Does not wait, except for the engine's copy of a donated argument that was lent. One
- * thread at a time may run an executable. */
+ * the engine took it all the same. Does not wait, except for the engine's copy of a donated argument that was lent. Any
+ * number of threads may run an executable, with buffers of their own. */
 nt_status nt__executable_run(nt__executable *executable, nt__buffer *const *arguments, size_t argument_count,
                              nt__buffer *const *results, size_t result_count);
 void nt__executable_free(nt__executable **executable);

@@ -5,6 +5,7 @@
 #define NT_XLA_XLA_INTERNAL_H
 
 #include <pjrt_c_api.h>
+#include <sys/types.h>
 
 #include "xla/xla.h"
 
@@ -58,6 +59,7 @@ enum { NT__MAX_DEVICES = 1024 };
 
 struct nt__engine {
     bool open;
+    pid_t process; /* that opened it */
     int devices_asked;
     PJRT_Client *client;
     PJRT_Device *const *devices; /* the client's */
@@ -99,11 +101,19 @@ struct nt__executable {
     int device; /* number of the device it runs on */
     int64_t code_bytes;
     bool was_loaded; /* from saved bytes, and not compiled here */
-    /* Scratch of a run, so that none allocates: one thread at a time may run an executable. */
-    PJRT_Buffer **argument_handles, **result_handles;
-    bool *taken; /* an argument: the engine took its memory */
+    /* What a run works with, kept for the next one so that runs allocate nothing; NULL while a run has it. Runs of
+     * other threads at the same time make one of their own. */
+    _Atomic(struct nt__launch *) spare;
     nt__arena arena;
 };
+
+/* The lists of one run. */
+typedef struct nt__launch {
+    PJRT_Buffer **arguments, **results;
+    bool *taken; /* an argument: the engine took its memory */
+} nt__launch;
+/* One block, for nt__free; NULL when memory is short. */
+nt__launch *nt__launch_new(const nt__signature *signature);
 
 /* Refuses bytes that would abort the engine, and programs for more than one device. */
 nt_status nt__compile_options_check(const uint8_t *bytes, size_t length);
