@@ -297,8 +297,10 @@ static nt_status compile(build *b, char **path) {
         nt__folder_remove(workshop);
         nt__free(workshop);
     }
-    nt__signals_note_end();
-    return status;
+    if (!nt__signals_note_end() || status != NT_OK) return status;
+    nt__free(*path);
+    *path = NULL;
+    return nt__fail(NT_INTERRUPTED, "stopped by a signal while '%s' was compiled", b->request->files[0]);
 }
 
 /* ---- finding and loading ---------------------------------------------------------------------------------------- */

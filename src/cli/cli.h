@@ -2,6 +2,8 @@
 #ifndef NT_CLI_CLI_H
 #define NT_CLI_CLI_H
 
+#include <sys/types.h>
+
 #include "cli/arguments.h"
 #include "cli/build.h"
 #include "cli/terminal.h"
@@ -10,7 +12,7 @@ typedef enum nt__exit_code {
     NT__EXIT_DONE = 0,
     NT__EXIT_FAILED = 1,       /* what was asked for did not work out, as when a run refuses a value of its type */
     NT__EXIT_WRONG_USE = 2,    /* found before there is a run: an unknown command or flag, a value of the wrong type */
-    NT__EXIT_INTERRUPTED = 130 /* by SIGINT or SIGTERM */
+    NT__EXIT_INTERRUPTED = 130 /* by SIGINT or SIGTERM; other signals: 128 and their number */
 } nt__exit_code;
 
 typedef struct nt__command {
@@ -112,21 +114,32 @@ nt_status nt__prediction_make(const nt__prediction *prediction, const nt_experim
                               nt__terminal *terminal);
 void nt__prediction_free(nt__prediction *prediction);
 
-/* SIGINT and SIGTERM end nothing from the first call to the last; the second tells whether one came. */
+/* The signals that ask for an end are SIGINT, SIGTERM, SIGHUP and SIGXCPU; one that is ignored when the command begins
+ * stays ignored. From the first call to the last they end nothing but the compiler; the others tell whether one came.
+ */
 void nt__signals_note(void);
 bool nt__signals_noted(void);
-void nt__signals_note_end(void);
+bool nt__signals_note_end(void);
+/* fork, of the process that such a signal ends too until it is said that it has ended. */
+pid_t nt__signals_fork(void);
+void nt__signals_child_ended(void);
+/* Of a command that such a signal ended; else NT__EXIT_INTERRUPTED. */
+nt__exit_code nt__signals_exit_code(void);
 
 /* From here on exit, which only the code of an experiment calls, is a failure that is told. To be said again when the
  * engine is open: what is registered last comes first, before the engine is taken down under its threads. */
 void nt__forbid_exit(void);
 void nt__allow_exit(void);
 
-/* The first SIGINT or SIGTERM asks the run to stop, the second ends the process. */
+/* The first signal ends the process at once until nt__signals_run_begins; then it asks the run to stop, and ends the
+ * process in a moment unless nt__signals_step_ended says that there is something to keep. The second ends the process.
+ */
 void nt__stop_on_signals(void);
+void nt__signals_run_begins(void);
+void nt__signals_step_ended(void);
 
-/* At a prompt SIGINT ends what runs between nt__work_begin and nt__work_end, or the line that is typed; SIGTERM and
- * SIGHUP end the shell after that. */
+/* At a prompt SIGINT ends what runs between nt__work_begin and nt__work_end, or the line that is typed; the others end
+ * the shell after that. */
 void nt__interrupt_on_signals(void);
 void nt__work_begin(void);
 void nt__work_end(void);

@@ -3,6 +3,8 @@
  */
 #include "cli/compiler.h"
 
+#include "cli/cli.h"
+
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -112,10 +114,12 @@ nt_status nt__process_run(const nt__words *command, int *exit_code) {
     if (!arguments) return NT_OUT_OF_MEMORY;
     memcpy(arguments, command->items, command->count * sizeof *arguments);
     fflush(NULL);
-    pid_t process = fork();
+    pid_t process = nt__signals_fork();
     if (process == 0) become(arguments);
     int error = errno;
     nt__free(arguments);
     if (process < 0) return nt__fail(NT_IO, "cannot start '%s': %s", command->items[0], strerror(error));
-    return wait_for(process, command->items[0], exit_code);
+    nt_status status = wait_for(process, command->items[0], exit_code);
+    nt__signals_child_ended();
+    return status;
 }

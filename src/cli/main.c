@@ -123,7 +123,7 @@ nt__exit_code nt__report(nt__exit_code code) {
 }
 
 nt__exit_code nt__report_failure(nt_status status) {
-    return nt__report(status == NT_INTERRUPTED ? NT__EXIT_INTERRUPTED : NT__EXIT_FAILED);
+    return nt__report(status == NT_INTERRUPTED ? nt__signals_exit_code() : NT__EXIT_FAILED);
 }
 
 nt__exit_code nt__report_wrong_use(nt_status status) {

@@ -68,7 +68,7 @@ static const entry exit_codes[] = {
      "wrong use, found before there is a run: an unknown command, flag, preset or experiment, a value of the wrong "
      "type, no source file",
      0},
-    {"130", "interrupted (Ctrl-C): the run ended after its step and was saved; a second Ctrl-C ends at once",
+    {"130", "interrupted (Ctrl-C, SIGTERM; 129 SIGHUP, 152 SIGXCPU): saved after its step; once more ends at once",
      NO_RUN | NT__SHELL},
     {"130", "the shell: ended by a signal; Ctrl-C in a command only ends that command", NOT_SHELL},
 };

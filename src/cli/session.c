@@ -66,6 +66,12 @@ static nt_status set_fields(nt__session *session) {
 
 /* ---- the run ---------------------------------------------------------------------------------------------------- */
 
+/* With the first step there is something to keep. */
+static void hear(const nt_event *event, void *terminal) {
+    if (event->kind == NT_EVENT_STEP) nt__signals_step_ended();
+    nt__terminal_event(event, terminal);
+}
+
 void nt__open_terminal(nt__terminal *terminal, const nt__command_options *options) {
     bool live = isatty(STDERR_FILENO) == 1;
     nt__terminal_open(terminal, stdout, stderr, live, options->run.quiet);
@@ -91,6 +97,7 @@ static nt__exit_code open_run(nt__session *session, bool evaluates) {
     session->engine_used = true;
     nt_status status = nt_run_new(session->experiment, session->fields, &session->options.run, &session->run);
     nt__forbid_exit();
+    nt__signals_run_begins();
     return status == NT_OK ? NT__EXIT_DONE : nt__session_fail(session, status);
 }
 
@@ -120,11 +127,11 @@ static nt__exit_code open_experiment(const nt__arguments *arguments, const char 
 }
 
 nt__exit_code nt__session_open(const nt__arguments *arguments, const char *command, bool evaluates, nt__session *out) {
+    nt__stop_on_signals();
     nt__exit_code code = open_experiment(arguments, command, out);
     if (code != NT__EXIT_DONE) return code;
-    out->options.run.on_event = nt__terminal_event;
+    out->options.run.on_event = hear;
     out->options.run.event_context = &out->terminal;
-    nt__stop_on_signals();
     return open_run(out, evaluates);
 }
 

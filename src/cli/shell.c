@@ -51,7 +51,7 @@ static nt__exit_code read_and_run(nt__shell *shell) {
         nt__line_result result = nt__lines_read(&shell->lines, &line);
         if (result == NT__LINE_READ) run_line(shell, line);
         bool is_over = result == NT__LINE_INTERRUPTED && !shell->lines.prompts;
-        if (is_over || nt__end_requested()) return NT__EXIT_INTERRUPTED;
+        if (is_over || nt__end_requested()) return nt__signals_exit_code();
         if (shell->lines.failed) return nt__report(NT__EXIT_FAILED);
         if (result == NT__LINE_NONE || shell->quit) break;
     }
