@@ -259,5 +259,6 @@ double nt__history_seconds(const nt__history *history, const char *state, int64_
     if (history->status) return history->seconds;
     int64_t until = strcmp(state, "running") == 0 ? now : history->changed;
     int64_t started = history->newest_started ? history->newest_started : history->changed;
-    return fmax(history->seconds_before + (double)(until - started), history->seconds);
+    double since = until > started ? (double)until - (double)started : 0; /* the clock may have gone back */
+    return fmax(fmax(history->seconds_before + since, history->seconds), 0);
 }

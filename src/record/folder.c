@@ -215,6 +215,7 @@ static nt_status save_as(nt__record_folder *folder, nt__record *record, const ch
     nt_status status = choose_name(folder, name, &file);
     if (status != NT_OK) return status;
     entry->file = file;
+    entry->sequence = nt__manifest_next(&folder->manifest);
     entry->written = wall_clock();
     status = write_record(folder, record, entry);
     if (status == NT_OK) status = write_manifest(folder, entry);

@@ -27,14 +27,15 @@ bool nt__is_later(const nt__record_entry *a, const nt__record_entry *b) {
 json_t *nt__entry_to_json(const nt__record_entry *entry) {
     char digits[33];
     nt__hash_hex(entry->hash, digits);
-    return json_pack("{s:s,s:s?,s:s?,s:I,s:I,s:I,s:s?,s:s?,s:o,s:s?,s:f,s:s?}", "file", entry->file, "run", entry->run,
-                     "parent", entry->parent, "epoch", (json_int_t)entry->epoch, "batch", (json_int_t)entry->batch,
-                     "step", (json_int_t)entry->step, "metric", entry->metric, "mode",
+    return json_pack("{s:s,s:s?,s:s?,s:I,s:I,s:I,s:s?,s:s?,s:o,s:s?,s:I,s:f,s:s?}", "file", entry->file, "run",
+                     entry->run, "parent", entry->parent, "epoch", (json_int_t)entry->epoch, "batch",
+                     (json_int_t)entry->batch, "step", (json_int_t)entry->step, "metric", entry->metric, "mode",
                      !entry->metric            ? NULL
                      : entry->higher_is_better ? "max"
                                                : "min",
                      "score", entry->scored ? json_real(entry->score) : json_null(), "stop_reason", entry->stop_reason,
-                     "written", entry->written, "hash", entry->hashed ? digits : NULL);
+                     "sequence", (json_int_t)entry->sequence, "written", entry->written, "hash",
+                     entry->hashed ? digits : NULL);
 }
 
 /* What may be missing, or null, is NULL then. */
@@ -91,6 +92,7 @@ static nt_status entry_from_json(const json_t *value, nt__record_entry *out) {
     if (status == NT_OK) status = read_integer(value, "epoch", false, &out->epoch);
     if (status == NT_OK) status = read_integer(value, "batch", true, &out->batch);
     if (status == NT_OK) status = read_integer(value, "step", true, &out->step);
+    if (status == NT_OK) status = read_integer(value, "sequence", true, &out->sequence);
     if (status == NT_OK) status = read_text(value, "metric", &out->metric);
     if (status == NT_OK) status = read_text(value, "stop_reason", &out->stop_reason);
     if (status == NT_OK) status = read_score(value, out);
@@ -120,6 +122,32 @@ nt_status nt__manifest_add(nt__manifest *manifest, const nt__record_entry *entry
         if (*texts[i] && !copy_text(manifest, texts[i])) return NT_OUT_OF_MEMORY;
     manifest->count++;
     return NT_OK;
+}
+
+/* Those without a sequence are of before there was one. A run goes forward; of two runs only the clock is left. */
+bool nt__was_written_later(const nt__record_entry *a, const nt__record_entry *b) {
+    if (a->sequence || b->sequence) return a->sequence > b->sequence;
+    if (nt__same_run(a->run, b->run) && (a->epoch != b->epoch || a->batch != b->batch)) return nt__is_later(a, b);
+    return a->written > b->written;
+}
+
+nt_status nt__manifest_insert(nt__manifest *manifest, const nt__record_entry *entry) {
+    nt_status status = nt__manifest_add(manifest, entry);
+    if (status != NT_OK) return status;
+    size_t place = manifest->count - 1;
+    const nt__record_entry added = manifest->entries[place];
+    while (place > 0 && nt__was_written_later(&manifest->entries[place - 1], &added)) place--;
+    memmove(&manifest->entries[place + 1], &manifest->entries[place],
+            (manifest->count - 1 - place) * sizeof *manifest->entries);
+    manifest->entries[place] = added;
+    return NT_OK;
+}
+
+int64_t nt__manifest_next(const nt__manifest *manifest) {
+    int64_t newest = 0;
+    for (size_t i = 0; i < manifest->count; i++)
+        if (manifest->entries[i].sequence > newest) newest = manifest->entries[i].sequence;
+    return newest < INT64_MAX ? newest + 1 : newest;
 }
 
 bool nt__takes_place_of(const nt__record_entry *fresh, const nt__record_entry *entry) {
@@ -242,13 +270,12 @@ static int compare_epochs(const void *a, const void *b) {
     return (left > right) - (left < right);
 }
 
-/* The newest first, and what has no name last. */
+/* The one written last first, and what has no name last. */
 static int compare_runs(const void *a, const void *b) {
     const nt__run_summary *left = a, *right = b;
     bool legacy_left = strcmp(left->id, NT__LEGACY_RUN) == 0, legacy_right = strcmp(right->id, NT__LEGACY_RUN) == 0;
     if (legacy_left != legacy_right) return legacy_left ? 1 : -1;
-    if (left->written != right->written) return left->written > right->written ? -1 : 1;
-    return strcmp(left->id, right->id);
+    return left->last > right->last ? -1 : 1;
 }
 
 static void score_run(const nt__manifest *manifest, nt__run_summary *run, const nt__record_entry *newest_scored) {
@@ -271,8 +298,9 @@ static nt_status sum_up(nt__manifest *manifest, const char *id, nt__run_summary 
         const nt__record_entry *entry = &manifest->entries[i];
         if (!nt__same_run(entry->run, id)) continue;
         epochs[out->entries++] = entry->epoch;
-        if (entry->written > out->written) out->written = entry->written;
-        if (entry->scored && (!newest_scored || entry->written >= newest_scored->written)) newest_scored = entry;
+        out->last = i;
+        out->written = entry->written;
+        if (entry->scored) newest_scored = entry;
     }
     qsort(epochs, out->entries, sizeof *epochs, compare_epochs);
     const nt__record_entry *newest = nt__manifest_latest(manifest, id);

@@ -39,7 +39,7 @@ typedef struct nt__record {
  *   by the writer     format_version    NT__RECORD_FORMAT
  *                     framework_version "0.1.0"
  *                     run, parent       the writer's; parent is null or the source of a branch
- *                     entry             {file, score, metric, mode, written}: what the manifest says of the record
+ *                     entry             {file, score, metric, mode, sequence, written}: what the manifest says of it
  *   by the run        step              integer: optimizer steps done
  *                     epoch             integer: epochs done
  *                     batch             integer: micro-batches done of the epoch under way; 0 between epochs
@@ -48,8 +48,8 @@ typedef struct nt__record {
  *                     metrics           object: name to number (nt__record_number) of the newest validation; may be {}
  *                     stop_reason       null, "completed", "early_stop" or "requested"
  *                     anchor_hashes     null, or a list with a hash as hexadecimal digits, or null, for each group
- *   read by others    micro_batch (within the step), seconds (of training), config, devices, host, derived, layout,
- *                     groups, history, plugin, source, versions, options
+ *   read by others    micro_batch (within the step), order (a checksum of that of the rows in the epoch under way),
+ *                     seconds (of training), data, settings, horizon, config, devices, host, derived, layout, groups
  */
 
 /* An empty one: no arrays, facts {}. */
@@ -102,19 +102,23 @@ typedef struct nt__record_entry {
     bool scored, higher_is_better;
     double score;            /* finite where scored */
     const char *stop_reason; /* NULL: it was still running */
-    double written;          /* seconds of the wall clock since 1970; 0: not known */
-    bool hashed;             /* `hash` is known */
+    int64_t
+        sequence;   /* the place in the folder's order of writing: from 1, it only grows; 0: of before there was one */
+    double written; /* seconds of the wall clock since 1970, to be shown: no order comes from it; 0: not known */
+    bool hashed;    /* `hash` is known */
     nt__hash hash;
 } nt__record_entry;
 
 typedef struct nt__manifest {
-    nt__record_entry *entries; /* in the order in which they were written */
+    nt__record_entry *entries; /* in the order in which they were written, whatever the clock said */
     size_t count, capacity;
     nt__arena arena; /* their texts */
 } nt__manifest;
 
 /* Of a folder; no manifest is an empty one (C21). */
 nt_status nt__manifest_read(const char *folder, nt__manifest *out);
+/* The same with the records that lie in the folder and that no manifest lists (unlisted.c). Free it in any case. */
+nt_status nt__manifest_read_whole(const char *folder, nt__manifest *out);
 nt_status nt__manifest_write(const char *folder, const nt__manifest *manifest);
 void nt__manifest_free(nt__manifest *manifest);
 
@@ -132,9 +136,12 @@ typedef struct nt__run_summary {
     double best; /* under that metric and mode */
     int64_t last_epoch;
     double written;     /* of the entry written last */
+    size_t last;        /* place of that among the entries */
     const char *parent; /* of the newest entry; NULL: none */
 } nt__run_summary;
-/* All of a manifest, newest first, the unnamed run last. The list lives in the manifest's arena. */
+/* All of a manifest, that of the entry written last first, the unnamed run last. The list lives in the manifest's
+ * arena.
+ */
 nt_status nt__manifest_runs(nt__manifest *manifest, nt__run_summary **out, size_t *count);
 
 /* ---- which records are kept (retention.c) ----------------------------------------------------------------------- */

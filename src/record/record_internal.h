@@ -16,6 +16,11 @@ nt_status nt__record_read_hashed(const char *path, nt__record *out, nt__hash *ha
 nt_status nt__manifest_read_file(const char *path, nt__manifest *out);
 /* Adds a copy of an entry. */
 nt_status nt__manifest_add(nt__manifest *manifest, const nt__record_entry *entry);
+/* Adds a copy of an entry that was not listed at its place in the order of writing. */
+nt_status nt__manifest_insert(nt__manifest *manifest, const nt__record_entry *entry);
+/* The sequence of the entry that is written next. */
+int64_t nt__manifest_next(const nt__manifest *manifest);
+bool nt__was_written_later(const nt__record_entry *a, const nt__record_entry *b);
 /* NULL when it lists no such file. */
 const nt__record_entry *nt__manifest_find(const nt__manifest *manifest, const char *file);
 /* Whether both are the same run: none is NT__LEGACY_RUN. */

@@ -11,10 +11,7 @@
 /* ---- in a manifest ---------------------------------------------------------------------------------------------- */
 
 static const char *run_written_last(const nt__manifest *manifest) {
-    const nt__record_entry *last = NULL;
-    for (size_t i = 0; i < manifest->count; i++)
-        if (!last || manifest->entries[i].written >= last->written) last = &manifest->entries[i];
-    return last ? nt__run_name(last->run) : NULL;
+    return manifest->count ? nt__run_name(manifest->entries[manifest->count - 1].run) : NULL;
 }
 
 const nt__record_entry *nt__manifest_latest(const nt__manifest *manifest, const char *run) {

@@ -18,7 +18,7 @@ typedef struct search {
 static bool is_outdated(const nt__manifest *manifest, const nt__record_entry *entry) {
     for (size_t i = 0; i < manifest->count; i++) {
         const nt__record_entry *other = &manifest->entries[i];
-        if (nt__takes_place_of(entry, other) && other->written >= entry->written) return true;
+        if (nt__takes_place_of(entry, other) && !nt__was_written_later(entry, other)) return true;
     }
     return false;
 }
@@ -46,7 +46,7 @@ static nt_status look_at(const search *s, const char *name) {
     nt_status status = path ? read_own(path, name, &facts, &entry, &own) : NT_OUT_OF_MEMORY;
     if (status == NT_OK && own) {
         if (!is_outdated(s->manifest, &entry))
-            status = nt__manifest_add(s->manifest, &entry);
+            status = nt__manifest_insert(s->manifest, &entry);
         else if (s->outdated)
             s->outdated(path);
     }
@@ -63,4 +63,9 @@ nt_status nt__unlisted_add(const char *folder, nt__manifest *manifest, void (*ou
     while (status == NT_OK && entries && (entry = readdir(entries))) status = look_at(&s, entry->d_name);
     if (entries) closedir(entries);
     return status;
+}
+
+nt_status nt__manifest_read_whole(const char *folder, nt__manifest *out) {
+    nt_status status = nt__manifest_read(folder, out);
+    return status == NT_OK ? nt__unlisted_add(folder, out, NULL) : status;
 }
