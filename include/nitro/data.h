@@ -13,8 +13,13 @@ typedef struct nt_split_options {
     int64_t batch;  /* samples in a micro-batch; required, the same in all splits */
     bool shuffle;   /* another order in each epoch, drawn from the run's seed */
     bool drop_last; /* leave out the last batch when it is short; training needs full batches */
-    int64_t first;  /* rows first <= row < limit of the arrays or source belong to the split; limit 0 means all */
+    int64_t first; /* rows first <= row < limit of the arrays or source belong to the split; limit 0 means all, also a 0
+                      that was computed: rows that another split has too are told */
     int64_t limit;
+    /* The names of other splits that this one shares rows with on purpose, with commas between them: "train" of a split
+     * that measures how well the training rows are learnt. Two splits that have rows of the same array (or of the same
+     * source: context and read) without it are told in a warning with the ranges when a run is made. NULL: none. */
+    const char *shares;
     /* A 0 below is the default. The order of the batches, and so the whole run, is the same for any of these numbers.
      * Host memory of a pass: up to host_batches + device_batches batches, and two with the program. Device memory:
      * device_batches, and two with the program. */

@@ -54,6 +54,12 @@ nt__split nt__split_borrowing(const char *name, int64_t batch, nt__split_field *
 /* Adds a field to such a split; the name and the array must outlive it. */
 void nt__split_borrow(nt__split *split, const char *name, const nt_array *array);
 
+/* A warning for each pair of splits that have rows of an array or a source in common, unless one of them says that it
+ * shares rows with the other. */
+nt_status nt__data_warn_shared(const nt_data *data);
+/* Whether the two have an array of the same memory under the same name, or one source, whatever rows of it. */
+bool nt__split_shares_array(const nt__split *a, const nt__split *b);
+
 int64_t nt__split_batches(const nt__split *split); /* counting a short last one unless it is dropped */
 const nt__split_field *nt__split_field_find(const nt__split *split, const char *field);
 /* Element type and shape of a field in a full batch. */
@@ -66,6 +72,14 @@ nt_status nt__split_check_range(const nt__split *split, const char *name, int64_
  * lie within 2^53. A split without the field passes. The error ends with the advice, a constant text, unless it is
  * NULL. */
 nt_status nt__data_claim_range(nt_data *data, const char *field, int64_t low, int64_t high, const char *advice);
+
+/* ---- checksums of a split (checksum.c) --------------------------------------------------------------------------- */
+
+/* Of the order in which a pass takes the split's rows: makes that order, which takes 0.5 s for 10^7 rows. */
+nt_status nt__split_order(const nt__split *split, uint64_t seed, int64_t epoch, nt__hash *out);
+/* Of the rows of its arrays: all bytes up to 16 MiB a field, of larger ones 256 blocks of 64 KiB, the first and the
+ * last among them. A split of a source has none: always the same. */
+nt_status nt__split_content(const nt__split *split, nt__hash *out);
 
 /* ---- a pass over a split (stream.c) ----------------------------------------------------------------------------- */
 
@@ -100,6 +114,8 @@ nt_status nt__stream_open(const nt__split *split, const nt__stream_options *opti
  * its worker ended or has not come back within the split's time limit. NT_INTERRUPTED when `stopping` says so while the
  * batch is not there yet; it may be asked for again. */
 nt_status nt__stream_next(nt__stream *stream, nt__staged **out);
+/* nt__split_order of this pass, whose order is there: milliseconds for 10^7 rows. */
+nt__hash nt__stream_order(const nt__stream *stream);
 /* Frees the device buffers and the host rows. NULL is fine. */
 void nt__staged_free(nt__staged *staged);
 /* Ends the threads, also in the middle of the pass, and frees what was read or staged and nobody took. A thread that a

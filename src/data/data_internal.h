@@ -30,6 +30,9 @@ nt_status nt__advise(nt_status status, const char *advice);
 /* Type and shape of `rows` samples of a field. */
 nt__type nt__field_type(const nt__split_field *field, int64_t rows);
 
+/* NT_OK where the split names in .shares only splits that there are (shared.c). */
+nt_status nt__split_check_shares(nt_data *data, const nt__split *split);
+
 /* ---- memory of batches, used again (spare.c) -------------------------------------------------------------------- */
 
 /* Zeros for a full batch of a field, fit to be lent to the engine; NULL when memory is short. Any thread. */
@@ -65,6 +68,10 @@ typedef struct nt__pass {
     int64_t epoch, batches;
 } nt__pass;
 
+/* Fills in the order of a pass that has its split and its epoch; nt__pass_end frees it. */
+nt_status nt__pass_order_rows(nt__pass *pass, uint64_t seed);
+/* A checksum of it (checksum.c). */
+nt__hash nt__pass_order(const nt__pass *pass);
 nt_status nt__pass_begin(nt__pass *pass, const nt__split *split, const nt__stream_options *options);
 void nt__pass_end(nt__pass *pass);
 nt__rows nt__pass_rows(const nt__pass *pass, int64_t batch);

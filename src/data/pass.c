@@ -18,7 +18,7 @@ static nt_status find_fields(nt__pass *pass, const nt__stream_options *options) 
     return NT_OK;
 }
 
-static nt_status make_order(nt__pass *pass, uint64_t seed) {
+nt_status nt__pass_order_rows(nt__pass *pass, uint64_t seed) {
     if (!pass->split->options.shuffle) return NT_OK;
     size_t rows = (size_t)pass->split->rows;
     pass->order = nt__alloc(rows, sizeof *pass->order);
@@ -37,7 +37,7 @@ nt_status nt__pass_begin(nt__pass *pass, const nt__split *split, const nt__strea
         .batches = nt__split_batches(split),
     };
     nt_status status = find_fields(pass, options);
-    if (status == NT_OK) status = make_order(pass, options->seed);
+    if (status == NT_OK) status = nt__pass_order_rows(pass, options->seed);
     return status == NT_OK ? nt__source_begin(split, options->epoch, options->seed) : status;
 }
 

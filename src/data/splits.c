@@ -168,10 +168,13 @@ static nt_status append_split(nt_data *data, const char *name, const nt_split_op
     const char *copy = split ? nt__arena_strdup(&data->arena, name) : NULL;
     const char *names = copy ? add_name(data, data->names, name) : NULL;
     atomic_int *left_behind = names ? nt__arena_alloc(&data->arena, 1, sizeof *left_behind) : NULL;
-    if (!left_behind || !NT__GROW(data->splits, data->count, data->capacity)) return NT_OUT_OF_MEMORY;
+    const char *shares = options->shares ? nt__arena_strdup(&data->arena, options->shares) : NULL;
+    if ((options->shares && !shares) || !left_behind || !NT__GROW(data->splits, data->count, data->capacity))
+        return NT_OUT_OF_MEMORY;
     *split =
         (nt__split){.name = copy, .options = *options, .field_names = "none", .data = data, .left_behind = left_behind};
     atomic_init(left_behind, 0);
+    split->options.shares = shares;
     fill_defaults(&split->options);
     data->splits[data->count++] = split;
     data->names = names;
@@ -451,6 +454,7 @@ nt_status nt__data_check(nt_data *data) {
         status = nt__fail(NT_INVALID, "no split was declared: nt_split(data, \"train\", .batch = ...) declares one");
     for (size_t i = 0; status == NT_OK && i < data->count; i++) {
         status = check_references(data, data->splits[i]);
+        if (status == NT_OK) status = nt__split_check_shares(data, data->splits[i]);
         if (status == NT_OK) status = check_split(data->splits[i], data->splits[0]);
     }
     return status;

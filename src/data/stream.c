@@ -145,6 +145,10 @@ nt_status nt__stream_next(nt__stream *stream, nt__staged **out) {
     return status;
 }
 
+nt__hash nt__stream_order(const nt__stream *stream) {
+    return nt__pass_order(&stream->pass);
+}
+
 double nt__stream_waited(const nt__stream *stream) {
     return stream->waited;
 }

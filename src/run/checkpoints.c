@@ -34,6 +34,58 @@ nt_status nt__recording_check(const nt_run *run) {
         run->experiment->name);
 }
 
+nt_status nt__recording_describe(nt_run *run) {
+    if (!run->train || (!nt__records(run) && !run->recording.record.facts)) return NT_OK;
+    run->recording.data = nt__record_data(run);
+    return run->recording.data ? NT_OK : NT_OUT_OF_MEMORY;
+}
+
+/* ---- other runs' records in the folder -------------------------------------------------------------------------- */
+
+static nt_status tell_others(const nt_run *run, size_t records, size_t runs) {
+    const nt__settings *s = &run->settings;
+    const char *plural = records == 1 ? "" : "s", *other_runs = runs == 1 ? "run" : "runs";
+    if (nt__run_retention(run).whole_folder)
+        return nt__warn("%s: '%s' holds %zu checkpoint%s of %zu other %s, and checkpoint_scope is dir: all are ranked "
+                        "together, and those that are not kept (checkpoint_keep %lld) are deleted, whosever they are. "
+                        "Give another run_dir, or checkpoint_scope run, to keep them",
+                        run->experiment->name, s->run_dir, records, plural, runs, other_runs,
+                        (long long)s->checkpoint_keep);
+    if (!s->quiet)
+        nt__notice(
+            "%s: '%s' holds %zu checkpoint%s of %zu other %s, which stay%s: nothing deletes them. Another run_dir "
+            "keeps runs apart",
+            run->experiment->name, s->run_dir, records, plural, runs, other_runs, records == 1 ? "s" : "");
+    return NT_OK;
+}
+
+static nt_status count_others(const nt_run *run, nt__manifest *manifest) {
+    nt__run_summary *all;
+    size_t count, records = 0, runs = 0;
+    nt_status status = nt__manifest_runs(manifest, &all, &count);
+    for (size_t i = 0; status == NT_OK && i < count; i++) {
+        if (strcmp(all[i].id, run->recording.id) == 0) continue;
+        records += all[i].entries;
+        runs++;
+    }
+    return status == NT_OK && runs ? tell_others(run, records, runs) : status;
+}
+
+/* A list that cannot be read is an error when training begins. */
+nt_status nt__recording_tell_others(const nt_run *run) {
+    nt__manifest manifest;
+    if (!run->train || !nt__records(run)) return NT_OK;
+    nt_status status = nt__manifest_read_whole(run->settings.run_dir, &manifest);
+    if (status == NT_OK) {
+        status = count_others(run, &manifest);
+    } else if (status != NT_OUT_OF_MEMORY) {
+        nt__fail_nothing();
+        status = NT_OK;
+    }
+    nt__manifest_free(&manifest);
+    return status;
+}
+
 /* ---- what they are ranked by ------------------------------------------------------------------------------------ */
 
 /* A validation without the metric that nobody asked for by name is no reason to end a run, but where only the best

@@ -346,6 +346,7 @@ nt_status nt__weights_start(nt_run *run, const nt_run_options *options) {
     nt_status status =
         nt__weights_read(run, options->weights, options->weight_maps, options->weight_map_count, &weights);
     if (status != NT_OK) return status;
+    if (!nt__is_laid_out(run)) return keep_waiting(run, options->weights, &weights);
     status = take(run, options->weights, &weights);
     if (status == NT_OK && options->restore_optimizer)
         status = weights.is_record

@@ -1,5 +1,6 @@
 /* A record back into a run: what must be the same, then every array and the place in training.
- * Not here: which record that is (resume.c), how it was made (snapshot.c).
+ * Not here: which record that is (resume.c), the place (resume_place.c), what is only told (resume_changes.c), how it
+ * was made (snapshot.c).
  */
 #include <string.h>
 
@@ -12,31 +13,8 @@ static const char advice[] =
 
 /* ---- the GraphConst fields (C35) -------------------------------------------------------------------------------- */
 
-static const char *shown(const json_t *value) {
-    return value ? json_string_value(value) : "absent";
-}
-
-/* A line for each name in one of the two whose values differ; how many there are. */
-static size_t list_fields(json_t *then, json_t *now, nt__text *out) {
-    const char *name;
-    json_t *value;
-    size_t found = 0;
-    json_object_foreach(then, name, value) {
-        const json_t *other = json_object_get(now, name);
-        if (other && json_equal(value, (json_t *)other)) continue;
-        found++;
-        nt__text_add(out, "\n  %s: %s -> %s", name, shown(value), shown(other));
-    }
-    json_object_foreach(now, name, value) {
-        if (json_object_get(then, name)) continue;
-        found++;
-        nt__text_add(out, "\n  %s: absent -> %s", name, shown(value));
-    }
-    return found;
-}
-
 /* The facts come out of a file, whose hash is right but which another version may have written. */
-static nt_status fact(const nt__record *record, const char *key, json_type type, json_t **out) {
+nt_status nt__record_fact(const nt__record *record, const char *key, json_type type, json_t **out) {
     *out = json_object_get(record->facts, key);
     if (*out && json_typeof(*out) == type) return NT_OK;
     return nt__fail(NT_INVALID, "the checkpoint has no fact '%s' of the right kind: it was not written by this program",
@@ -53,13 +31,13 @@ static bool is_object_of_texts(json_t *object) {
 nt_status nt__restore_check_config(const nt_run *run, const nt__record *record) {
     json_t *then, *now;
     nt__text lines = {0};
-    nt_status status = fact(record, "config", JSON_OBJECT, &then);
+    nt_status status = nt__record_fact(record, "config", JSON_OBJECT, &then);
     if (status == NT_OK && !is_object_of_texts(then))
         return nt__fail(NT_INVALID, "the fact 'config' of the checkpoint has a value that is no text");
     if (status != NT_OK) return status;
     now = nt__record_config(run);
     if (!now) return NT_OUT_OF_MEMORY;
-    size_t found = list_fields(then, now, &lines);
+    size_t found = nt__list_changes(&(nt__changes){then, now, NULL}, &lines);
     json_decref(now);
     if (found)
         status =
@@ -120,7 +98,7 @@ static size_t list_rows(const json_t *then, const json_t *now, nt__text *out) {
 static nt_status check_layout(const nt_run *run, const nt__record *record) {
     json_t *then;
     nt__text lines = {0};
-    nt_status status = fact(record, "layout", JSON_ARRAY, &then);
+    nt_status status = nt__record_fact(record, "layout", JSON_ARRAY, &then);
     if (status != NT_OK) return status;
     json_t *now = nt__record_layout(run);
     if (!now) return NT_OUT_OF_MEMORY;
@@ -182,7 +160,7 @@ static const char *rule_of(const json_t *group) {
 /* Numbers of a rule may be others now; what it remembers may not. */
 static nt_status check_groups(const nt_run *run, const nt__record *record) {
     json_t *then;
-    nt_status status = fact(record, "groups", JSON_ARRAY, &then);
+    nt_status status = nt__record_fact(record, "groups", JSON_ARRAY, &then);
     if (status != NT_OK) return status;
     json_t *now = nt__record_groups(run);
     if (!now) return NT_OUT_OF_MEMORY;
@@ -201,66 +179,6 @@ static nt_status check_groups(const nt_run *run, const nt__record *record) {
     }
     json_decref(now);
     return status;
-}
-
-/* ---- the place in training -------------------------------------------------------------------------------------- */
-
-typedef struct place {
-    int64_t step, epoch, batch, batches, accum, micro_batch;
-    nt__position at;
-} place;
-
-static nt_status read_sums(const nt__record *record, nt__position *at) {
-    json_t *sums;
-    const struct {
-        const char *name;
-        double *at;
-    } numbers[] = {{"loss_sum", &at->loss_sum},
-                   {"loss_count", &at->loss_count},
-                   {"step_sum", &at->step_sum},
-                   {"step_count", &at->step_count}};
-    nt_status status = fact(record, "sums", JSON_OBJECT, &sums);
-    for (size_t i = 0; status == NT_OK && i < sizeof numbers / sizeof *numbers; i++)
-        if (!nt__record_number_of(json_object_get(sums, numbers[i].name), numbers[i].at))
-            status = nt__fail(NT_INVALID, "the fact 'sums' of the checkpoint has no number '%s'", numbers[i].name);
-    return status;
-}
-
-static nt_status read_place(const nt__record *record, place *out) {
-    const struct {
-        const char *name;
-        int64_t *at;
-    } integers[] = {{"step", &out->step},   {"epoch", &out->epoch},     {"batch", &out->batch},
-                    {"accum", &out->accum}, {"batches", &out->batches}, {"micro_batch", &out->micro_batch}};
-    nt_status status = read_sums(record, &out->at);
-    for (size_t i = 0; status == NT_OK && i < sizeof integers / sizeof *integers; i++) {
-        status = nt__record_integer(record, integers[i].name, integers[i].at);
-        if (status == NT_OK && *integers[i].at < 0)
-            status = nt__fail(NT_INVALID, "the fact '%s' of the checkpoint is %lld", integers[i].name,
-                              (long long)*integers[i].at);
-    }
-    return status;
-}
-
-/* Between epochs the data and the accumulation may have become others; in the middle of one they decide what is left of
- * it. */
-static nt_status check_place(const nt_run *run, const place *p) {
-    int64_t batches = nt__split_batches(run->train), accum = run->settings.accum;
-    if (p->batch == 0) return NT_OK;
-    if (p->batches != batches)
-        return nt__fail(
-            NT_INVALID,
-            "the checkpoint is of batch %lld of %lld of an epoch, and split 'train' has %lld batches now, so "
-            "there is no such place in it: resume from the end of an epoch, or give it the data and the "
-            "batch size that it had",
-            (long long)p->batch, (long long)p->batches, (long long)batches);
-    if (p->batch % accum == p->micro_batch && (p->micro_batch == 0 || p->accum == accum) && p->batch <= batches)
-        return NT_OK;
-    return nt__fail(
-        NT_INVALID,
-        "the checkpoint is of micro-batch %lld of an epoch in steps of %lld (accum), of which accum %lld makes "
-        "another step: resume with --accum=%lld, or from the end of an epoch",
-        (long long)p->batch, (long long)p->accum, (long long)accum, (long long)p->accum);
 }
 
 /* ---- arrays ----------------------------------------------------------------------------------------------------- */
@@ -347,7 +265,7 @@ static nt_status take_slot(restore *r, size_t index, json_t *starts, json_t *now
 
 static nt_status take_device_fields(restore *r) {
     json_t *starts, *now = nt__record_device_starts(r->run);
-    nt_status status = now ? fact(r->record, "device_starts", JSON_OBJECT, &starts) : NT_OUT_OF_MEMORY;
+    nt_status status = now ? nt__record_fact(r->record, "device_starts", JSON_OBJECT, &starts) : NT_OUT_OF_MEMORY;
     for (size_t i = 0; status == NT_OK && i < r->run->device_fields.count; i++) status = take_slot(r, i, starts, now);
     json_decref(now);
     return status;
@@ -362,7 +280,7 @@ static void take_schedules(const nt_run *run, const nt__record *record) {
 }
 
 /* A step under way goes on with the values that it began with. */
-static nt_status take_place(restore *r, const place *p) {
+static nt_status take_place(restore *r, const nt__place_of_record *p) {
     nt_run *run = r->run;
     run->step = p->step;
     run->epoch = p->epoch + (p->batch > 0);
@@ -375,15 +293,16 @@ static nt_status take_place(restore *r, const place *p) {
 
 /* ---- all of it -------------------------------------------------------------------------------------------------- */
 
-static nt_status check_all(const nt_run *run, const nt__record *record, place *p) {
+static nt_status check_all(const nt_run *run, const nt__record *record, nt__place_of_record *p) {
     nt_status status = check_layout(run, record);
     if (status == NT_OK) status = check_anchors(run, record);
     if (status == NT_OK) status = check_groups(run, record);
-    if (status == NT_OK) status = read_place(record, p);
-    return status == NT_OK ? check_place(run, p) : status;
+    if (status == NT_OK) status = nt__place_read(record, p);
+    if (status == NT_OK) status = nt__place_check(run, record, p);
+    return status == NT_OK ? nt__resume_warn_changes(run, record, p) : status;
 }
 
-static nt_status take_all(restore *r, const place *p) {
+static nt_status take_all(restore *r, const nt__place_of_record *p) {
     nt_status status = NT_OK;
     for (size_t g = 0; status == NT_OK && g < r->run->layout.group_count; g++) status = take_parameters(r, g);
     if (status == NT_OK) status = nt__record_layer_states(r->run, &r->names, take_buffer, r);
@@ -395,7 +314,7 @@ static nt_status take_all(restore *r, const place *p) {
 
 nt_status nt__restore_take(nt_run *run, const nt__record *record) {
     restore r = {.run = run, .record = record};
-    place p = {0};
+    nt__place_of_record p = {0};
     nt_status status = check_all(run, record, &p);
     if (status == NT_OK) status = take_all(&r, &p);
     nt__arena_free(&r.names);

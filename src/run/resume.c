@@ -116,17 +116,31 @@ static nt_status warn_done(const nt_run *run, const char *reason, int64_t ended,
                     name, (long long)step, (long long)steps);
 }
 
-static nt_status tell_all(const nt_run *run, const nt__record_source *source) {
-    const nt__record *record = &run->recording.record;
+typedef struct where {
     int64_t epoch, batch, step;
     const char *reason;
-    nt_status status = nt__record_integer(record, "epoch", &epoch);
-    if (status == NT_OK) status = nt__record_integer(record, "batch", &batch);
-    if (status == NT_OK) status = nt__record_integer(record, "step", &step);
-    if (status == NT_OK) status = nt__record_text(record, "stop_reason", true, &reason);
-    if (status != NT_OK) return status;
-    tell(run, source, epoch, batch, step);
-    return warn_done(run, reason, epoch - (batch > 0), step);
+} where;
+
+static nt_status find_where(const nt_run *run, where *out) {
+    const nt__record *record = &run->recording.record;
+    nt_status status = nt__record_integer(record, "epoch", &out->epoch);
+    if (status == NT_OK) status = nt__record_integer(record, "batch", &out->batch);
+    if (status == NT_OK) status = nt__record_integer(record, "step", &out->step);
+    return status == NT_OK ? nt__record_text(record, "stop_reason", true, &out->reason) : status;
+}
+
+static nt_status tell_source(const nt_run *run, const nt__record_source *source) {
+    where w;
+    nt_status status = find_where(run, &w);
+    if (status == NT_OK) tell(run, source, w.epoch, w.batch, w.step);
+    return status;
+}
+
+/* The seed that was asked for, where that is not the record's. */
+static nt_status warn_seed(const nt_run *run, int64_t asked) {
+    if (run->settings.from.seed == NT__FROM_DEFAULT || asked == run->settings.seed) return NT_OK;
+    return nt__warn("%s: the seed is that of the checkpoint, %lld, not %lld as it was asked for", run->experiment->name,
+                    (long long)run->settings.seed, (long long)asked);
 }
 
 /* ---- the steps of the setup ------------------------------------------------------------------------------------- */
@@ -135,7 +149,7 @@ static nt_status take(nt_run *run, nt__record_source *source) {
     nt_status status = nt__record_load(source->path, &run->recording.record);
     if (status == NT_OK) status = take_identity(run, source);
     if (status == NT_OK) status = take_log(run, source);
-    if (status == NT_OK) status = tell_all(run, source);
+    if (status == NT_OK) status = tell_source(run, source);
     if (status == NT_OK) status = nt__resume_seed(run);
     run->recording.source = source->path;
     source->path = NULL;
@@ -162,28 +176,28 @@ nt_status nt__resume_seed(nt_run *run) {
     int64_t seed, asked = run->settings.seed;
     if (!has_record(run)) return NT_OK;
     nt_status status = nt__record_integer(&run->recording.record, "seed", &seed);
-    if (status != NT_OK || seed == asked) return status;
+    if (status != NT_OK) return status;
+    run->recording.asked_seed = asked;
     run->settings.seed = seed;
-    bool is_told = run->recording.told_seed || run->settings.from.seed == NT__FROM_DEFAULT;
-    if (is_told) return NT_OK;
-    run->recording.told_seed = true;
-    return nt__warn("%s: the seed is that of the checkpoint, %lld, not %lld as it was asked for", run->experiment->name,
-                    (long long)seed, (long long)asked);
+    return NT_OK;
 }
 
 static nt_status explain(const nt_run *run, nt_status status) {
     return status == NT_OK ? NT_OK : nt__fail_in(status, "resuming from %s", run->recording.source);
 }
 
+/* The settings are final, so each of these lines comes once. */
 nt_status nt__resume_check(nt_run *run) {
-    return has_record(run) ? explain(run, nt__restore_check_config(run, &run->recording.record)) : NT_OK;
+    where w;
+    if (!has_record(run)) return NT_OK;
+    nt_status status = find_where(run, &w);
+    if (status == NT_OK) status = warn_done(run, w.reason, w.epoch - (w.batch > 0), w.step);
+    if (status == NT_OK) status = warn_seed(run, run->recording.asked_seed);
+    return status == NT_OK ? explain(run, nt__restore_check_config(run, &run->recording.record)) : status;
 }
 
 nt_status nt__resume_take(nt_run *run) {
     if (!has_record(run)) return NT_OK;
-    if (!run->train)
-        return nt__fail(NT_INVALID, "resume is for training, and experiment '%s' has no split 'train'",
-                        run->experiment->name);
     nt_status status = explain(run, nt__restore_take(run, &run->recording.record));
     nt__record_free(&run->recording.record);
     return status;

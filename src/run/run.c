@@ -65,6 +65,7 @@ static nt_status build_data(nt_run *run, const nt_run_options *options) {
     run->train = run->settings.evaluate_only ? NULL : nt__data_split_find(run->data, "train");
     run->laid_out_by_training = run->train != NULL;
     if (run->train) status = check_train_split(run);
+    if (status == NT_OK && !run->is_plan && !run->settings.evaluate_only) status = nt__data_warn_shared(run->data);
     if (status == NT_OK) status = nt__recording_check(run);
     return status == NT_OK ? nt__batch_list(run) : status;
 }
@@ -85,6 +86,7 @@ void nt__lay_out_undo(nt_run *run) {
 static void free_run(nt_run *run) {
     nt__record_writer_close(run->recording.writer);
     nt__record_free(&run->recording.record);
+    json_decref(run->recording.data);
     nt__free(run->recording.source);
     nt__free(run->recording.restored);
     nt__free(run->recording.scores);
@@ -121,9 +123,13 @@ nt_status nt__lay_out(nt_run *run) {
 
 /* Without data the layout waits for the first prediction. */
 static nt_status get_ready(nt_run *run, const nt_run_options *options) {
-    if (run->settings.no_data) return nt__device_fields_upload(run);
+    if (run->settings.no_data) {
+        nt_status uploaded = nt__device_fields_upload(run);
+        return uploaded == NT_OK ? nt__weights_start(run, options) : uploaded;
+    }
     nt_status status = trace_all(run);
     if (status == NT_OK) status = nt__recording_check_metric(run);
+    if (status == NT_OK) status = nt__recording_describe(run);
     if (status == NT_OK && run->train) status = nt__settings_warn(run);
     if (status == NT_OK && run->train) status = nt__groups_warn(run);
     if (status == NT_OK && run->train) status = nt__rates_list(run);
@@ -131,6 +137,7 @@ static nt_status get_ready(nt_run *run, const nt_run_options *options) {
     if (status == NT_OK) status = nt__device_fields_upload(run);
     if (status == NT_OK) status = nt__device_setup(run);
     if (status == NT_OK) status = nt__resume_take(run);
+    if (status == NT_OK) status = nt__recording_tell_others(run);
     return status == NT_OK ? nt__weights_start(run, options) : status;
 }
 
@@ -160,6 +167,7 @@ static nt_status set_up(nt_run *run, const void *fields, const nt_run_options *o
     if (status == NT_OK && !run->is_plan) status = open_engine(run);
     if (status == NT_OK) nt__transfers_begin(run);
     if (status == NT_OK) status = build_data(run, options);
+    if (status == NT_OK && !run->is_plan) status = nt__settings_check_trained(run, options);
     if (status == NT_OK) status = nt__device_fields_list(run);
     if (status == NT_OK) status = run->is_plan ? plan(run, options) : get_ready(run, options);
     nt__transfers_end(run);

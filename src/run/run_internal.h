@@ -202,6 +202,8 @@ typedef struct nt__position {
     int64_t seen;                /* micro-batches of it that were launched */
     double loss_sum, loss_count; /* of the epoch: loss_sum / loss_count is its mean */
     double step_sum, step_count; /* the same of the step under way, of a weighted loss */
+    bool is_ordered;             /* `order` is known: the checksum of the order of the rows in this epoch */
+    nt__hash order;
 } nt__position;
 
 /* Its records: those that it writes, and the one that it goes on from. */
@@ -219,8 +221,9 @@ typedef struct nt__recording {
     double *scores;      /* the best of the records that this training wrote, the best first, at most checkpoint_keep */
     size_t score_count, score_capacity;
     bool told_unranked; /* that there is no best: said once */
-    bool told_seed;     /* that the seed is the record's */
     nt__record record;  /* to go on from, until the run is set up; of no facts: none */
+    int64_t asked_seed; /* that of the settings, in place of which the run has the record's */
+    json_t *data;       /* what its records say of the data; NULL: it writes none */
     char *source;       /* path of that; NULL: the run began anew */
     char *restored;     /* the best record, with whose parameters training ended; NULL: they are its last ones */
 } nt__recording;
@@ -409,6 +412,8 @@ nt_status nt__layer_state_read(nt_run *run, size_t index, nt_array **out);
 /* settings.c: options, else hooks, else fields, else defaults; checked. */
 nt_status nt__settings_resolve(nt_run *run, const nt_run_options *options);
 nt_dtype nt__compute_dtype(const nt__settings *s); /* of settings that were checked */
+/* NT_INVALID where an option is given that only training has a use for, and the run does not train. */
+nt_status nt__settings_check_trained(const nt_run *run, const nt_run_options *options);
 /* Warns of what of a training run's settings is seldom meant. */
 nt_status nt__settings_warn(const nt_run *run);
 /* What they would be without options. */
@@ -556,6 +561,10 @@ nt_status nt__recording_begin(nt_run *run);
 nt_status nt__recording_check(const nt_run *run);
 /* Once all is traced: refuses a metric that no validation can have; where only a validation can tell, says so. */
 nt_status nt__recording_check_metric(const nt_run *run);
+/* What its records say of the data, and what the record that it goes on from is compared with. */
+nt_status nt__recording_describe(nt_run *run);
+/* How many records of other runs its folder has: a warning where they may be deleted, else a notice. */
+nt_status nt__recording_tell_others(const nt_run *run);
 /* Whether one is to be written here, between two steps of an epoch. */
 bool nt__record_is_due(const nt_run *run);
 /* Writes one, unless the newest is of the same place. `reason`: why training ends here, NULL while it goes on. */
@@ -573,9 +582,9 @@ nt__retention nt__run_retention(const nt_run *run);
 
 /* resume.c: the record to go on from, found and read before anything is built; its seed; its identity. */
 nt_status nt__resume_find(nt_run *run, const nt_run_options *options);
-/* The record's seed in place of the one asked for. */
+/* The record's seed in place of the one of the settings, which is kept. */
 nt_status nt__resume_seed(nt_run *run);
-/* C35, once the fields have their values. */
+/* Once the settings and the fields have their values: C35, and what is told of them. */
 nt_status nt__resume_check(nt_run *run);
 /* Puts the run where the record was, and forgets the record. */
 nt_status nt__resume_take(nt_run *run);

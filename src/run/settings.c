@@ -319,6 +319,28 @@ static nt_status check(const nt__settings *s) {
     return check_checkpoints(s);
 }
 
+/* A line of flags may be used again for an evaluation, so settings and schedules are no mistake there. */
+nt_status nt__settings_check_trained(const nt_run *run, const nt_run_options *options) {
+    bool evaluates = run->settings.evaluate_only;
+    const struct {
+        const char *name;
+        bool is_given;
+    } all[] = {{"resume", options->resume != NULL},     {"restore_optimizer", options->restore_optimizer},
+               {"restore_best", options->restore_best}, {"gradient_norm", options->gradient_norm},
+               {"histograms", options->histograms},     {"schedules", options->schedules && !evaluates}};
+    for (size_t i = 0; !run->train && i < sizeof all / sizeof *all; i++) {
+        if (!all[i].is_given) continue;
+        if (evaluates)
+            return nt__fail(NT_INVALID, "%s is for training, and run '%s' only evaluates or predicts: leave it out",
+                            all[i].name, run->experiment->name);
+        return nt__fail(NT_INVALID,
+                        "%s is for training, and experiment '%s' has no split 'train' (its splits: %s): leave it out, "
+                        "or add the split in build_data",
+                        all[i].name, run->experiment->name, nt__data_split_names(run->data));
+    }
+    return NT_OK;
+}
+
 /* Samples in a batch of a handle without data. A field of that name counts when it is an integer. */
 static nt_status find_batch(nt_run *run, nt_maybe_int option) {
     const nt_field_info *field = nt__field_find(run->experiment, "batch");

@@ -159,7 +159,7 @@ static json_t *field_text(const nt_field_info *field, const void *fields) {
 }
 
 /* Fields of a marker, name to text; of Host fields those that are a number or a text. */
-static json_t *fields_of(const nt_run *run, nt_marker marker) {
+json_t *nt__record_fields(const nt_run *run, nt_marker marker) {
     json_t *object = json_object();
     bool right = object != NULL;
     for (size_t i = 0; right && i < run->experiment->field_count; i++) {
@@ -171,7 +171,7 @@ static json_t *fields_of(const nt_run *run, nt_marker marker) {
 }
 
 json_t *nt__record_config(const nt_run *run) {
-    return fields_of(run, NT_GRAPH_CONST);
+    return nt__record_fields(run, NT_GRAPH_CONST);
 }
 
 static json_t *derived(const nt_run *run) {
@@ -314,6 +314,7 @@ static nt_status add_place(snapshot *s, const nt__position *at) {
                           {"batches", json_integer(nt__split_batches(run->train))},
                           {"accum", json_integer(run->settings.accum)},
                           {"micro_batch", json_integer(seen % run->settings.accum)},
+                          {"order", at->is_open && at->is_ordered ? nt__record_order(at->order) : json_null()},
                           {"seconds", nt__record_number(spent)},
                           {"sums", sums(at)},
                           {"schedules", schedules(run)},
@@ -327,9 +328,12 @@ static nt_status add_identity(snapshot *s) {
                           {"seed", json_integer(run->settings.seed)},
                           {"preset", optional_text(run->preset)},
                           {"max_epochs", json_integer(run->settings.max_epochs)},
+                          {"horizon", json_integer(run->horizon)},
+                          {"data", json_deep_copy(run->recording.data)},
+                          {"settings", nt__record_settings(run)},
                           {"config", nt__record_config(run)},
-                          {"host", fields_of(run, NT_HOST)},
-                          {"devices", fields_of(run, NT_DEVICE)},
+                          {"host", nt__record_fields(run, NT_HOST)},
+                          {"devices", nt__record_fields(run, NT_DEVICE)},
                           {"device_starts", nt__record_device_starts(run)},
                           {"derived", derived(run)},
                           {"layout", nt__record_layout(run)},

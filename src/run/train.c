@@ -209,8 +209,16 @@ static bool is_at_step(const loop *l) {
     return l->at.seen % l->run->settings.accum == 0;
 }
 
+/* Of an epoch that a record may go on in: its order is there for as long as the stream is. */
+static void note_order(loop *l) {
+    if (l->at.is_ordered || !l->run->recording.writer) return;
+    l->at.order = nt__stream_order(l->stream);
+    l->at.is_ordered = true;
+}
+
 /* The loss of the newest micro-batch is part of where the epoch is. */
 static nt_status record_within(loop *l) {
+    note_order(l);
     nt_status status = complete(l, &l->slots[l->newest]);
     note_log(l);
     return status == NT_OK ? nt__record_state(l->run, &l->at, NULL, NULL, 0) : status;
@@ -276,6 +284,7 @@ static nt_status train_pass(loop *l) {
     status = pass(l);
     note_log(l);
     if (status == NT_OK) status = log_waiting(l);
+    if (l->at.seen < nt__split_batches(run->train)) note_order(l);
     nt__stream_close(l->stream);
     return status;
 }

@@ -1,0 +1,47 @@
+/* Checksums by which a split is known again: of the order of a pass, and of what its arrays hold.
+ * Not here: what they are compared with (the folder run).
+ */
+#include "data/data_internal.h"
+
+/* ---- the order -------------------------------------------------------------------------------------------------- */
+
+nt__hash nt__pass_order(const nt__pass *pass) {
+    bool shuffled = pass->order != NULL;
+    return nt__hash_bytes(shuffled ? (const void *)pass->order : "",
+                          shuffled ? (size_t)pass->split->rows * sizeof *pass->order : 0);
+}
+
+nt_status nt__split_order(const nt__split *split, uint64_t seed, int64_t epoch, nt__hash *out) {
+    nt__pass pass = {.split = split, .epoch = epoch};
+    nt_status status = nt__pass_order_rows(&pass, seed);
+    if (status == NT_OK) *out = nt__pass_order(&pass);
+    nt__pass_end(&pass);
+    return status;
+}
+
+/* ---- the content ------------------------------------------------------------------------------------------------ */
+
+/* An array of more bytes than BLOCKS of BLOCK_BYTES is looked at in so many blocks, from its first to its last. */
+enum { BLOCK_BYTES = 64 << 10, BLOCKS = 256 };
+
+static void add_array(nt__hasher *hasher, const char *data, size_t bytes) {
+    if (bytes <= (size_t)BLOCKS * BLOCK_BYTES) {
+        nt__hasher_add(hasher, data, bytes);
+        return;
+    }
+    size_t step = (bytes - BLOCK_BYTES) / (BLOCKS - 1);
+    for (size_t i = 0; i + 1 < BLOCKS; i++) nt__hasher_add(hasher, data + i * step, BLOCK_BYTES);
+    nt__hasher_add(hasher, data + bytes - BLOCK_BYTES, BLOCK_BYTES);
+}
+
+nt_status nt__split_content(const nt__split *split, nt__hash *out) {
+    nt__hasher *hasher = nt__hasher_new();
+    if (!hasher) return NT_OUT_OF_MEMORY;
+    for (size_t i = 0; i < split->field_count; i++) {
+        const nt__split_field *field = &split->fields[i];
+        if (field->array)
+            add_array(hasher, nt__split_row(split, field, 0), (size_t)split->rows * nt__field_row_bytes(field));
+    }
+    *out = nt__hasher_end(hasher);
+    return NT_OK;
+}

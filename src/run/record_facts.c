@@ -1,0 +1,199 @@
+/* What a record says of the data and of the settings of its run: texts under names, so that a run that goes on can list
+ * what has become another.
+ * Not here: comparing them (resume_place.c, resume_changes.c), the other facts (snapshot.c).
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "run/records.h"
+
+/* ---- texts under names ------------------------------------------------------------------------------------------ */
+
+/* Sets a fact to a text, which is freed. */
+static bool put_text(json_t *facts, const char *name, nt__text *text) {
+    bool right = !text->failed && json_object_set_new(facts, name, json_string(text->data ? text->data : "")) == 0;
+    nt__text_free(text);
+    return right;
+}
+
+static bool say(json_t *facts, const char *name, const char *value) {
+    return json_object_set_new(facts, name, json_string(value)) == 0;
+}
+
+static bool say_of_split(json_t *facts, const nt__split *split, const char *name, const char *value) {
+    nt__text key = {0};
+    nt__text_add(&key, "%s.%s", split->name, name);
+    bool right = !key.failed && say(facts, key.data, value);
+    nt__text_free(&key);
+    return right;
+}
+
+static bool count_of_split(json_t *facts, const nt__split *split, const char *name, int64_t count) {
+    char text[32];
+    snprintf(text, sizeof text, "%lld", (long long)count);
+    return say_of_split(facts, split, name, text);
+}
+
+/* ---- the data --------------------------------------------------------------------------------------------------- */
+
+static const char *kind_of(const nt__split *split) {
+    if (split->fields[0].array) return "arrays";
+    return split->source.in_order ? "a source read in order" : "a source";
+}
+
+/* "x f32[3], label u8[]": the samples. */
+static bool say_fields(json_t *facts, const nt__split *split) {
+    nt__text text = {0};
+    char type[NT__TYPE_TEXT];
+    for (size_t i = 0; i < split->field_count; i++)
+        nt__text_add(&text, "%s%s %s", i ? ", " : "", split->fields[i].name,
+                     nt__type_text(split->fields[i].sample, type));
+    bool right = !text.failed && say_of_split(facts, split, "fields", text.data);
+    nt__text_free(&text);
+    return right;
+}
+
+static bool say_content(json_t *facts, const nt__split *split) {
+    nt__hash hash;
+    char digits[33];
+    if (!split->fields[0].array) return say_of_split(facts, split, "source", split->source.name);
+    if (nt__split_content(split, &hash) != NT_OK) return false;
+    nt__hash_hex(hash, digits);
+    return say_of_split(facts, split, "content", digits);
+}
+
+/* Whether it has rows of the arrays that are trained on: then those may move from one split to the other. */
+static bool say_arrays(json_t *facts, const nt_run *run, const nt__split *split) {
+    bool shares = split != run->train && nt__split_shares_array(split, run->train);
+    return !shares || say_of_split(facts, split, "arrays", "those of train");
+}
+
+static bool add_split(json_t *facts, const nt_run *run, const nt__split *split) {
+    const nt_array *array = split->fields[0].array;
+    return count_of_split(facts, split, "rows", split->rows) &&
+           count_of_split(facts, split, "first", split->options.first) &&
+           count_of_split(facts, split, "whole", array ? array->shape.dims[0] : split->source.rows) &&
+           count_of_split(facts, split, "batch", split->options.batch) &&
+           say_of_split(facts, split, "shuffle", split->options.shuffle ? "true" : "false") &&
+           say_of_split(facts, split, "drop_last", split->options.drop_last ? "true" : "false") &&
+           say_of_split(facts, split, "kind", kind_of(split)) && say_fields(facts, split) &&
+           say_content(facts, split) && say_arrays(facts, run, split);
+}
+
+json_t *nt__record_data(const nt_run *run) {
+    json_t *facts = json_object();
+    bool right = facts != NULL;
+    for (size_t i = 0; right && i < nt__data_split_count(run->data); i++)
+        right = add_split(facts, run, nt__data_split_at(run->data, i));
+    if (right) return facts;
+    json_decref(facts);
+    return NULL;
+}
+
+json_t *nt__record_order(nt__hash order) {
+    char digits[33];
+    nt__hash_hex(order, digits);
+    return json_string(digits);
+}
+
+/* ---- the settings ----------------------------------------------------------------------------------------------- */
+
+/* Those that decide what a step computes, what is best and what is logged. Limits are free: a run goes on for longer.
+ * The seed is that of the record. */
+static const char *const compared[] = {"accum",         "gradient_clip_norm", "ema_decay",
+                                       "learning_rate", "compute_dtype",      "check_divergence",
+                                       "log",           "checkpoint_metric",  "checkpoint_mode"};
+
+/* Exact, and short where that is exact. */
+static void add_real(double value, nt__text *out) {
+    char text[32];
+    snprintf(text, sizeof text, "%g", value);
+    if (strtod(text, NULL) != value) snprintf(text, sizeof text, "%.17g", value);
+    nt__text_add(out, "%s", text);
+}
+
+static void add_setting(const nt__setting *setting, const nt__settings *s, nt__text *out) {
+    const char *at = (const char *)s + setting->offset, *text;
+    if (setting->type == NT_FIELD_INT64) nt__text_add(out, "%lld", (long long)*(const int64_t *)at);
+    if (setting->type == NT_FIELD_DOUBLE) add_real(*(const double *)at, out);
+    if (setting->type == NT_FIELD_BOOL) nt__text_add(out, "%s", *(const bool *)at ? "true" : "false");
+    if (setting->type != NT_FIELD_STRING) return;
+    memcpy(&text, at, sizeof text);
+    nt__text_add(out, "%s", text ? text : "none");
+}
+
+static bool add_settings(json_t *facts, const nt_run *run) {
+    bool right = true;
+    for (size_t i = 0; right && i < sizeof compared / sizeof *compared; i++) {
+        nt__text text = {0};
+        add_setting(nt__setting_find(compared[i]), &run->settings, &text);
+        right = put_text(facts, compared[i], &text);
+    }
+    return right;
+}
+
+/* "biases 0.1": of the groups whose rate is not the base rate. */
+static void add_ratios(const nt_run *run, nt__text *out) {
+    for (size_t g = 0; g < run->layout.group_count; g++) {
+        if (run->rates[g].ratio == 1) continue;
+        nt__text_add(out, "%s%s ", out->length ? ", " : "", run->layout.groups[g].name);
+        add_real(run->rates[g].ratio, out);
+    }
+    if (!out->length) nt__text_say(out, "none");
+}
+
+static void add_schedules(const nt_run *run, nt__text *out) {
+    for (size_t i = 0; i < run->binding_count; i++) {
+        nt__text_add(out, "%s%s ", i ? ", " : "", run->bindings[i].name);
+        nt__schedule_print(&run->bindings[i].schedule, out);
+    }
+    if (!run->binding_count) nt__text_say(out, "none");
+}
+
+json_t *nt__record_settings(const nt_run *run) {
+    json_t *facts = json_object();
+    nt__text rules = {0}, ratios = {0}, schedules = {0};
+    if (!facts) return NULL;
+    nt__rules_print(run, false, &rules);
+    add_ratios(run, &ratios);
+    add_schedules(run, &schedules);
+    const char *options = run->compile_options ? nt__options_text(run->compile_options) : "none";
+    bool right = add_settings(facts, run);
+    right = put_text(facts, "optimizer", &rules) && right;
+    right = put_text(facts, "ratios of rates", &ratios) && right;
+    right = put_text(facts, "schedules", &schedules) && right;
+    right = right && say(facts, "compile options", options);
+    right = right && say(facts, "training", run->settings.manual ? "manual (train_step)" : "automatic");
+    if (right) return facts;
+    json_decref(facts);
+    return NULL;
+}
+
+/* ---- what has become another ------------------------------------------------------------------------------------ */
+
+static const char *shown(const json_t *value) {
+    const char *text = json_string_value(value);
+    return !value ? "absent" : text ? text : "?";
+}
+
+static void add_change(const char *name, const json_t *then, const json_t *now, nt__text *out) {
+    nt__text_add(out, "\n  %s: %s -> %s", name, shown(then), shown(now));
+}
+
+size_t nt__list_changes(const nt__changes *changes, nt__text *out) {
+    const char *name;
+    json_t *value;
+    size_t found = 0;
+    json_object_foreach(changes->then, name, value) {
+        const json_t *other = json_object_get(changes->now, name);
+        if (json_equal(value, (json_t *)other) || (changes->counts && !changes->counts(changes, name))) continue;
+        add_change(name, value, other, out);
+        found++;
+    }
+    json_object_foreach(changes->now, name, value) {
+        if (json_object_get(changes->then, name) || (changes->counts && !changes->counts(changes, name))) continue;
+        add_change(name, NULL, value, out);
+        found++;
+    }
+    return found;
+}
