@@ -102,20 +102,25 @@ typedef struct nt_run_options {
     nt_maybe_int checkpoint_keep_epochs;  /* keep each behind an epoch that is a multiple of this too: 0, no */
     nt_maybe_int checkpoint_keep_steps;   /* the same of the step that it was written at */
     const char *checkpoint_scope;         /* "run": other runs' in run_dir stay; "dir": all are ranked together, and
-                                             those that are not kept are deleted, whosever they are: "run" */
+                                             those that are not kept are deleted, whosever they are: "run". How many
+                                             there are is said when a run is made, with "dir" as a warning */
     /* The record that the run goes on from, with its seed: "auto" for the newest of the run that wrote last in run_dir
      * (a warning where there is none, and the run begins anew), the path of one, or "RUN:best", "RUN:latest" where RUN
      * is "latest", the id of a run or the folder of another one. Refused with the differences where the GraphConst
-     * fields, the layout of the parameters, a decay anchor or a rule is another than then. max_epochs may be another.
-     * NULL: the run begins anew.
-     */
+     * fields, the layout of the parameters, a decay anchor or a rule is another than then; within an epoch also where
+     * split train has other rows, batches, samples, or another order. max_epochs may be another. Whatever else differs
+     * (Host fields, DEVICE fields that are given anew, the data of all splits by rows and checksum, settings, the
+     * optimizer's numbers, schedules that jump since the run has another length) is listed in one warning. For a run
+     * that trains. NULL: the run begins anew. */
     const char *resume;
     /* Parameters and layer states to start with, as nt_run_load_mapped takes them; nothing else of a checkpoint. A
      * decay anchor of nt_anchor_initial is what the parameters were drawn with all the same. NULL: none. */
     const char *weights;
     const char *const *weight_maps;
     size_t weight_map_count;
-    bool restore_optimizer; /* of a checkpoint, take the states of the rules too, which must be the same */
+    bool restore_optimizer; /* of a checkpoint, take the states of the rules too, which must be the same. This option,
+                               resume, restore_best, gradient_norm and histograms are for a run that trains: without a
+                               split train, or with evaluate_only or no_data, NT_INVALID */
     /* When training ends, also because a stop was requested, the parameters and layer states are those of the run's
      * best checkpoint; step, epoch and log stay. The run then trains no more. A warning where no checkpoint was scored.
      */

@@ -11,14 +11,6 @@ nt__hash nt__pass_order(const nt__pass *pass) {
                           shuffled ? (size_t)pass->split->rows * sizeof *pass->order : 0);
 }
 
-nt_status nt__split_order(const nt__split *split, uint64_t seed, int64_t epoch, nt__hash *out) {
-    nt__pass pass = {.split = split, .epoch = epoch};
-    nt_status status = nt__pass_order_rows(&pass, seed);
-    if (status == NT_OK) *out = nt__pass_order(&pass);
-    nt__pass_end(&pass);
-    return status;
-}
-
 /* ---- the content ------------------------------------------------------------------------------------------------ */
 
 /* An array of more bytes than BLOCKS of BLOCK_BYTES is looked at in so many blocks, from its first to its last. */

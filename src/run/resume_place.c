@@ -1,5 +1,5 @@
 /* The place in training that a record is of, and whether it is one in the data of now: in the middle of an epoch the
- * rows and their order must be those of then.
+ * rows must be those of then.
  * Not here: what else has become another (resume_changes.c), going there (restore.c).
  */
 #include <string.h>
@@ -24,6 +24,14 @@ static nt_status read_sums(const nt__record *record, nt__position *at) {
     return status;
 }
 
+/* Compared when the epoch's order is made: see train.c. Records of before it was noted have none. */
+static nt_status read_order(const nt__record *record, nt__position *at) {
+    const char *order = json_string_value(json_object_get(record->facts, "order"));
+    at->is_ordered = order && nt__hash_from_hex(order, &at->order);
+    if (!order || at->is_ordered) return NT_OK;
+    return nt__fail(NT_INVALID, "the fact 'order' of the checkpoint is '%s', which is no checksum", order);
+}
+
 nt_status nt__place_read(const nt__record *record, nt__place_of_record *out) {
     const struct {
         const char *name;
@@ -31,6 +39,7 @@ nt_status nt__place_read(const nt__record *record, nt__place_of_record *out) {
     } integers[] = {{"step", &out->step},   {"epoch", &out->epoch},     {"batch", &out->batch},
                     {"accum", &out->accum}, {"batches", &out->batches}, {"micro_batch", &out->micro_batch}};
     nt_status status = read_sums(record, &out->at);
+    if (status == NT_OK) status = read_order(record, &out->at);
     for (size_t i = 0; status == NT_OK && i < sizeof integers / sizeof *integers; i++) {
         status = nt__record_integer(record, integers[i].name, integers[i].at);
         if (status == NT_OK && *integers[i].at < 0)
@@ -40,7 +49,7 @@ nt_status nt__place_read(const nt__record *record, nt__place_of_record *out) {
     return status;
 }
 
-/* ---- rows and their order --------------------------------------------------------------------------------------- */
+/* ---- rows --------------------------------------------------------------------------------------- */
 
 static bool is_of_train(const nt__changes *changes, const char *name) {
     (void)changes;
@@ -56,33 +65,14 @@ static bool decides_rows(const nt__changes *changes, const char *name) {
     return false;
 }
 
-/* The order of the epoch under way, where the record has a checksum of it: a line when it is another. */
-static nt_status compare_order(const nt_run *run, const nt__record *record, const nt__place_of_record *place,
-                               nt__text *lines) {
-    nt__hash order;
-    json_t *then = json_object_get(record->facts, "order");
-    if (!json_is_string(then)) return NT_OK;
-    nt_status status = nt__split_order(run->train, (uint64_t)run->settings.seed, place->epoch + 1, &order);
-    json_t *now = status == NT_OK ? nt__record_order(order) : NULL;
-    if (!now) return NT_OUT_OF_MEMORY;
-    if (!json_equal(then, now))
-        nt__text_add(lines, "\n  order of the rows in epoch %lld: checksum %s -> %s", (long long)place->epoch + 1,
-                     json_string_value(then), json_string_value(now));
-    json_decref(now);
-    return NT_OK;
-}
-
 /* A line for each difference; none: the rows are those of then, as far as the record tells. */
-static nt_status compare_rows(const nt_run *run, const nt__record *record, const nt__place_of_record *place,
-                              nt__text *lines) {
+static void compare_rows(const nt_run *run, const nt__record *record, nt__text *lines) {
     nt__text decisive = {0};
     nt__changes changes = {json_object_get(record->facts, "data"), run->recording.data, decides_rows};
-    nt_status status = compare_order(run, record, place, lines);
     bool others = changes.then && nt__list_changes(&changes, &decisive) > 0;
     nt__text_free(&decisive);
     changes.counts = is_of_train;
-    if (others || lines->length) nt__list_changes(&changes, lines);
-    return status;
+    if (others) nt__list_changes(&changes, lines);
 }
 
 static nt_status refuse_rows(const nt_run *run, const nt__place_of_record *p, const char *lines) {
@@ -97,8 +87,8 @@ static nt_status refuse_rows(const nt_run *run, const nt__place_of_record *p, co
 
 static nt_status check_rows(const nt_run *run, const nt__record *record, const nt__place_of_record *place) {
     nt__text lines = {0};
-    nt_status status = compare_rows(run, record, place, &lines);
-    if (status == NT_OK && lines.failed) status = NT_OUT_OF_MEMORY;
+    compare_rows(run, record, &lines);
+    nt_status status = lines.failed ? NT_OUT_OF_MEMORY : NT_OK;
     bool others = lines.length || place->batches != nt__split_batches(run->train);
     if (status == NT_OK && others) status = refuse_rows(run, place, lines.data ? lines.data : "");
     nt__text_free(&lines);

@@ -269,6 +269,20 @@ static nt_status log_waiting(loop *l) {
     return nt__log_values(l->run, "data", l->run->step, l->run->epoch, &value, 1);
 }
 
+/* C41: the rest of an epoch is what is left of the order that it began in. */
+static nt_status check_order(const loop *l) {
+    nt__hash now = nt__stream_order(l->stream);
+    char before[33], digits[33];
+    if (!l->at.is_ordered || nt__hash_equal(now, l->at.order)) return NT_OK;
+    nt__hash_hex(l->at.order, before);
+    nt__hash_hex(now, digits);
+    return nt__fail(
+        NT_INVALID,
+        "the checkpoint is of batch %lld of epoch %lld, and the rows of split 'train' come in another order "
+        "now (checksum %s -> %s), so there is no such place in it: resume from the end of an epoch",
+        (long long)l->at.seen, (long long)l->run->epoch, before, digits);
+}
+
 static nt_status train_pass(loop *l) {
     nt_run *run = l->run;
     nt__stream_options options = {.engine = run->engine,
@@ -281,7 +295,8 @@ static nt_status train_pass(loop *l) {
     l->first_batch = 0;
     nt_status status = nt__stream_open(run->train, &options, &l->stream);
     if (status != NT_OK) return status;
-    status = pass(l);
+    status = check_order(l);
+    if (status == NT_OK) status = pass(l);
     note_log(l);
     if (status == NT_OK) status = log_waiting(l);
     if (l->at.seen < nt__split_batches(run->train)) note_order(l);

@@ -8,6 +8,7 @@
 
 #include <stdio.h>
 
+#include "data/data_internal.h"
 #include "made.h"
 
 /* ---- warnings --------------------------------------------------------------------------------------------------- */
@@ -149,10 +150,12 @@ static void rows_of_one_source_are_told_too(void **state) {
 
 static nt__hash order_of(int64_t rows, bool shuffle, uint64_t seed, int64_t epoch) {
     nt_data *data = nt__data_new();
-    nt__hash hash;
     nt_split(data, "train", .batch = 1, .shuffle = shuffle);
     nt_split_field(data, "train", "x", made_line(NT_I32, rows));
-    assert_int_equal(nt__split_order(nt__data_split_at(data, 0), seed, epoch, &hash), NT_OK);
+    nt__pass pass = {.split = nt__data_split_at(data, 0), .epoch = epoch};
+    assert_int_equal(nt__pass_order_rows(&pass, seed), NT_OK);
+    nt__hash hash = nt__pass_order(&pass);
+    nt__pass_end(&pass);
     nt__data_free(data);
     return hash;
 }
