@@ -11,7 +11,7 @@ test: ## build with gcc, with sanitizers and with clang, and run all tests
 	@scripts/setup test
 	@scripts/test
 
-test-long: ## the same, with every plugin under the sanitizers too
+test-long: ## the same, with every test and every plugin under the sanitizers
 	@scripts/setup test
 	@scripts/test --long
 
