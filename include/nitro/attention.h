@@ -13,7 +13,9 @@ typedef struct nt_attention_options {
     bool causal;          /* query i sees keys 0..i + query_offset only */
     int64_t query_offset; /* with a causal one: keys that came before the first query, as in decoding */
     /* Integers [batch]: of each sample only the first so many keys are seen, the others are padding. One below 0 counts
-     * as 0, one above the number of keys as that. */
+     * as 0, one above the number of keys as that. What keys and values hold that no query sees, by lengths or mask,
+     * also infinity or nan, changes no result and no gradient. Those that are hidden from some queries alone, as by
+     * `causal`, must be finite: 0 * nan is nan. */
     nt_tensor lengths;
     double scale; /* of the scores, finite: 1 / sqrt(depth) */
 } nt_attention_options;
@@ -54,7 +56,10 @@ typedef struct nt_multi_head_options {
     int64_t head_size; /* features of a head: those of x / heads, which then divides them. Even with rotary positions */
     nt_tensor context; /* [batch, keys, features], of x's type: where keys and values come from; x when not given */
     nt_tensor mask;    /* as of nt_attention; keys are the positions of the context, or the places of the cache */
-    nt_tensor lengths; /* the same */
+    /* The same. Positions of x or the context from the length on are padding: zeros stand in their place, whatever they
+     * hold, before the dense layers, also where they ask as queries. With a cache the lengths count its places, and
+     * a position of x whose place is hidden still asks with what it is, as far as that is finite. */
+    nt_tensor lengths;
     bool causal;
     bool rotary; /* positions by nt_rotary, of queries and keys */
     /* Decoding: x are the positions from `position`, an integer scalar, on. Their keys and values are written into the

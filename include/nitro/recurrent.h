@@ -21,7 +21,8 @@ typedef struct nt_recurrent_options {
     nt_direction direction;     /* backward: from the last position to the first; results stay in their places */
     nt_tensor lengths; /* integers [batch]: of each sample only the first so many positions count. The others, which
                           are padding, leave the state as it is, so `last` is that of the last one that counts,
-                          and give zeros. One below 0 counts as 0, above the time as that */
+                          and give zeros; what they hold, also infinity or nan, changes no result and no gradient.
+                          One below 0 counts as 0, above the time as that */
     bool no_bias;
     nt_init weight_init;    /* nt_glorot_uniform() */
     nt_init recurrent_init; /* nt_orthogonal(1) */

@@ -141,13 +141,50 @@ static bool check_scale(double scale, nt_site site) {
     return false;
 }
 
+nt_tensor nt__seen_by_any(nt_tensor mask, nt_site site) {
+    nt_shape shape = {.rank = 4}, given = nt_shape_of(mask);
+    for (int i = 0; i < shape.rank; i++)
+        shape.dims[i] = i < shape.rank - given.rank ? 1 : given.dims[i - (shape.rank - given.rank)];
+    nt_tensor any = nt_any_at(nt_reshape_at(mask, shape, site), nt_dims(1, 2), site);
+    return nt_reshape_at(any, nt_dims(shape.dims[0], shape.dims[3], 1), site);
+}
+
+nt_tensor nt__before_lengths(nt_tensor lengths, nt_tensor places, nt_site site) {
+    nt_tensor length = nt_reshape_at(nt_convert_at(lengths, NT_I32, site), nt_dims(-1, 1, 1), site);
+    return nt_less_at(nt_reshape_at(places, nt_dims(1, -1, 1), site), length, site);
+}
+
+/* Which keys some query may see, [batch or 1, 1, keys, 1]; not set where that may be all. */
+static nt_tensor seen_at_all(const nt_attention_options *options, nt_tensor keys, nt_site site) {
+    nt_tensor seen = {0};
+    if (options->mask.trace) seen = nt__seen_by_any(options->mask, site);
+    if (options->lengths.trace) {
+        nt_tensor places = nt_iota_at(NT_I32, nt_dims(nt_shape_of(keys).dims[2]), 0, site);
+        seen = nt__seen_by_both(seen, nt__before_lengths(options->lengths, places, site), site);
+    }
+    if (!seen.trace) return seen;
+    nt_shape shape = nt_shape_of(seen);
+    return nt_reshape_at(seen, nt_dims(shape.dims[0], 1, shape.dims[1], 1), site);
+}
+
 nt_tensor nt_attention_at(nt_tensor queries, nt_tensor keys, nt_tensor values, nt_attention_options options,
                           nt_site site) {
+    return nt__attention(queries, keys, values, &options, false, site);
+}
+
+nt_tensor nt__attention(nt_tensor queries, nt_tensor keys, nt_tensor values, const nt_attention_options *given,
+                        bool is_clean, nt_site site) {
+    nt_attention_options options = *given;
     if (!check(queries, keys, values, site)) return nt__failed();
     nt_shape shape = nt_shape_of(queries), scores_shape = shape;
     scores_shape.dims[3] = nt_shape_of(keys).dims[2];
     if (!nt__attention_seen("attention", options.mask, options.lengths, scores_shape, site)) return nt__failed();
     if (!check_scale(options.scale, site)) return nt__failed();
+    nt_tensor seen = is_clean ? (nt_tensor){0} : seen_at_all(&options, keys, site);
+    if (seen.trace) {
+        keys = nt_where_at(seen, keys, number(0), site);
+        values = nt_where_at(seen, values, number(0), site);
+    }
     nt_dtype dtype = nt_dtype_of(queries), wide = dtype == NT_F64 ? NT_F64 : NT_F32;
     double divisor = options.scale != 0 ? 1 / options.scale : sqrt((double)shape.dims[3]);
     nt_tensor turned = nt_transpose_at(for_heads(keys, shape.dims[1], site), nt_dims(0, 1, 3, 2), site);

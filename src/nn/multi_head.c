@@ -45,10 +45,42 @@ static nt_tensor write_cache(const nt_multi_head_options *options, nt_tensor key
     return nt_less_equal_at(nt_iota_at(NT_I32, shape, 1, site), last, site);
 }
 
+/* ---- padding: zeros in its place before the dense layers, whose gradients would have 0 * nan --------------------- */
+
+static nt_tensor zeros_unless(nt_tensor which, nt_tensor x, nt_site site) {
+    return nt_where_at(which, x, nt_tensor_number(0), site);
+}
+
+/* The places of the positions of x among the keys. */
+static nt_tensor places_of(const nt_multi_head_options *options, int64_t positions, nt_site site) {
+    nt_tensor place = nt_iota_at(NT_I32, nt_dims(positions), 0, site);
+    if (!options->cache) return place;
+    nt_tensor length = nt_tensor_number((double)nt_shape_of(options->cache->keys).dims[2]);
+    return nt_mod_at(nt_add_at(place, nt_convert_at(options->position, NT_I32, site), site), length, site);
+}
+
+/* What queries, and keys and values, are made of. A position beyond the length of its sample is padding; but with a
+ * cache one may ask without being seen itself, so there only what is not finite goes. */
+static void take_padding_out(const nt_multi_head_options *options, nt_tensor *x, nt_tensor *context, nt_site site) {
+    bool is_own = !options->context.trace;
+    if (options->lengths.trace) {
+        nt_tensor places = places_of(options, nt_shape_of(*context).dims[1], site);
+        nt_tensor kept = nt__before_lengths(options->lengths, places, site), own = kept;
+        if (options->cache) own = nt_or_at(kept, nt_is_finite_at(*x, site), site);
+        *context = zeros_unless(kept, *context, site);
+        if (is_own) *x = zeros_unless(own, *x, site);
+    }
+    if (options->mask.trace && !options->cache)
+        *context = zeros_unless(nt__seen_by_any(options->mask, site), *context, site);
+}
+
+/* ---- the layer's result ----------------------------------------------------------------------------------------- */
+
 static nt_tensor attend(nt_model *m, nt_tensor x, int64_t heads, const nt_multi_head_options *options, nt_site site) {
     nt_shape shape = nt_shape_of(x);
     int64_t groups = options->groups, size = options->head_size;
     nt_tensor context = options->context.trace ? options->context : x;
+    take_padding_out(options, &x, &context, site);
     nt_tensor queries = project(m, "query", x, heads, size, options, site);
     nt_tensor keys = project(m, "key", context, groups, size, options, site);
     nt_tensor values = project(m, "value", context, groups, size, options, site);
@@ -64,7 +96,8 @@ static nt_tensor attend(nt_model *m, nt_tensor x, int64_t heads, const nt_multi_
         keys = nt_convert_at(options->cache->keys, nt_dtype_of(queries), site);
         values = nt_convert_at(options->cache->values, nt_dtype_of(queries), site);
     }
-    nt_tensor y = nt_attention_at(queries, keys, values, attention, site);
+    bool is_clean = !options->cache || !options->mask.trace;
+    nt_tensor y = nt__attention(queries, keys, values, &attention, is_clean, site);
     y = nt_reshape_at(heads_first(y, site), nt_dims(shape.dims[0], shape.dims[1], heads * size), site);
     nt_dense_options dense = {.no_bias = options->no_bias, .weight_init = options->weight_init};
     return nt_dense_at(m, "output", y, shape.dims[2], dense, site);

@@ -176,6 +176,15 @@ static nt_tensor parameter(nt_model *m, const char *name, nt_tensor x, nt_shape 
     return nt_parameter_at(m, name, shape, (nt_parameter_options){nt__parameter_dtype(m, x), init}, site);
 }
 
+/* Zeros in place of padding, [batch, time, features]: what it holds may be nan, and its gradient would be 0 * nan. */
+static nt_tensor without_padding(nt_tensor x, nt_tensor lengths, nt_site site) {
+    if (!lengths.trace) return x;
+    nt_shape shape = nt_shape_of(x);
+    nt_tensor position = nt_iota_at(NT_I32, nt_dims(1, shape.dims[1], 1), 1, site);
+    nt_tensor length = nt_reshape_at(nt_convert_at(lengths, NT_I32, site), nt_dims(shape.dims[0], 1, 1), site);
+    return nt_where_at(nt_less_at(position, length, site), x, nt_tensor_number(0), site);
+}
+
 /* [time, batch, gates * units] */
 static nt_tensor input_product(const kind *k, nt_model *m, nt_tensor x, int64_t width,
                                const nt_recurrent_options *options, nt_site site) {
@@ -217,6 +226,7 @@ static nt_tensor recur(const kind *k, nt_model *m, const char *name, nt_tensor x
     if (!are_given(k, m, name, x, options, site)) return nt__failed();
     take_in(m, &x, &options->initial, site);
     if (!check(k, name, x, units, options, site) || !nt_scope_enter(m, site, "%s", name)) return nt__failed();
+    x = without_padding(x, options->lengths, site);
     nt_scan_options scan = {.inputs = {input_product(k, m, x, k->gates * units, options, site)},
                             .direction = options->direction};
     recurrence made = declare_cell(k, m, x, units, options, site);
