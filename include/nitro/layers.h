@@ -22,8 +22,10 @@ nt_tensor nt_dense_at(nt_model *m, const char *name, nt_tensor x, int64_t units,
                       nt_site site);
 
 /* In training each element of x is 0 with probability `rate` and divided by 1 - rate otherwise, so that its mean stays
- * (Srivastava et al. 2014). In evaluation and prediction it is x. The rate is a C number in [0, 1), or a DEVICE field:
- * one below 0 counts as 0, from 1 on all elements are 0. The name is that of a random operation (nt_random_key). */
+ * (Srivastava et al. 2014). In evaluation and prediction it is x. The rate is in 0 <= rate < 1: a C number, or
+ * a DEVICE field, which is checked when a run is made, when it is set and when a schedule gives it a value. Of a
+ * computed one, which only the program knows, below 0 counts as 0 and from 1 on all elements are 0. The name is that of
+ * a random operation (nt_random_key). */
 #define nt_dropout(m, name, x, rate) nt_dropout_at(m, name, x, NT_TENSOR(rate), NT_SITE)
 nt_tensor nt_dropout_at(nt_model *m, const char *name, nt_tensor x, nt_tensor rate, nt_site site);
 

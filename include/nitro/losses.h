@@ -8,6 +8,12 @@
 /* All of them: what is given must be tensors of this trace, numbers must lie in the ranges that are named here, and the
  * error of anything else is kept for the place of the call, with its name and that of the argument.
  *
+ * The ranges of tensors are checked on the host, where it has their numbers: of a field of the batch, also one that was
+ * reshaped, converted, turned or stretched, in all splits when a run is made ("loss.c:12 in loss: split 'train', field
+ * 'y', row 0: 255 is not in 0..1"), of what a source reads batch by batch; of a DEVICE field when a run is made, when
+ * it is set and when a schedule gives it a value; of constants at the call. A nan is in no range. What the program
+ * computes, as field / 255, is not checked: only the device knows it, and a loss of it is as wrong as it is.
+ *
  * Of the losses of all samples (of mse and the like: of all elements) one number, or none. */
 typedef enum nt_reduction { NT_MEAN, NT_SUM, NT_NONE } nt_reduction;
 
@@ -15,23 +21,26 @@ typedef enum nt_reduction { NT_MEAN, NT_SUM, NT_NONE } nt_reduction;
 
 typedef struct nt_cross_entropy_options {
     /* Fraction s in 0 <= s < 1 spread evenly over all classes, for finite logits: one floating scalar for all samples,
-     * as a Device field, or NT_TENSOR(0.1); a bare number does not compile. None when not given. */
+     * as a DEVICE field, or NT_TENSOR(0.1); a bare number does not compile. None when not given. */
     nt_tensor label_smoothing;
-    /* [classes], of the logits' type, from 0: what each class counts; ones when not given. The mean of integer labels
-     * is divided by the sum of the weights of the labels that are not ignored, that of floating targets by the number
-     * of samples whatever the weights are, so one-hot targets have another mean than the labels that they stand for. */
+    /* [classes], of the logits' type, finite and from 0: what each class counts; ones when not given. What counts 0
+     * costs nothing, also at a logit of minus infinity. The mean of integer labels is divided by the sum of the weights
+     * of the labels that are not ignored, that of floating targets by the number of samples whatever the weights are,
+     * so one-hot targets have another mean than the labels that they stand for. */
     nt_tensor class_weights;
-    bool ignores;           /* samples with the label `ignored` cost nothing and have no gradient, as padding */
-    int64_t ignored;        /* any integer that the labels' type has, within 2^53; only with .ignores = true */
+    bool ignores;    /* samples with the label `ignored` cost nothing and have no gradient, as padding; also where their
+                        logits are infinite or nan */
+    int64_t ignored; /* any integer that the labels' type has, within 2^53; only with .ignores = true */
     nt_reduction reduction; /* over all samples. The mean of integer labels divides by what counts, and is 0 where
                                nothing does */
 } nt_cross_entropy_options;
 /* -log softmax(logits)[label]: logits [..., classes], integer labels [...]; or -sum(target log softmax(logits)) for
- * floating targets of the logits' shape, where a class of target 0 costs nothing even at a logit of minus infinity.
- * With smoothing s the target is (1 - s) at the label plus s / classes everywhere (Szegedy et al. 2016); weights
- * multiply each class. A label outside 0..classes-1 that is not the ignored one is an error that the host finds before
- * the batch is used where the labels are a field of the batch, also one that was reshaped or converted; where they are
- * computed, as a part of a field, the loss of the sample is nan, at which training stops. */
+ * floating targets of the logits' shape, probabilities in 0..1 whose sum along the last axis is 1 within 0.01; a class
+ * of target 0 costs nothing even at a logit of minus infinity. With smoothing s the target is (1 - s) at the label plus
+ * s / classes everywhere (Szegedy et al. 2016); weights multiply each class. A label outside 0..classes-1 that is not
+ * the ignored one is an error that the host finds before the batch is used where the labels are a field of the batch,
+ * also one that was reshaped or converted; where they are computed, as a part of a field, the loss of the sample is
+ * nan, at which training stops. */
 #define nt_cross_entropy(logits, targets, ...) \
     nt_cross_entropy_at(logits, targets, (nt_cross_entropy_options){__VA_ARGS__}, NT_SITE)
 nt_tensor nt_cross_entropy_at(nt_tensor logits, nt_tensor targets, nt_cross_entropy_options options, nt_site site);
@@ -40,7 +49,7 @@ typedef struct nt_binary_cross_entropy_options {
     double positive_weight; /* p, of the targets' side of 1: above 0; 0 stands for 1 */
     nt_reduction reduction;
 } nt_binary_cross_entropy_options;
-/* -(p t log(sigmoid(z)) + (1 - t) log(1 - sigmoid(z))) of logits z and targets t in [0, 1], of one shape and floating
+/* -(p t log(sigmoid(z)) + (1 - t) log(1 - sigmoid(z))) of logits z and targets t in 0..1, of one shape and floating
  * type, without overflow. */
 #define nt_binary_cross_entropy(logits, targets, ...) \
     nt_binary_cross_entropy_at(logits, targets, (nt_binary_cross_entropy_options){__VA_ARGS__}, NT_SITE)
@@ -76,7 +85,8 @@ typedef struct nt_huber_options {
 } nt_huber_options;
 /* d d / 2 where |d| is at most delta, else delta (|d| - delta / 2) (Huber 1964). Divided by delta it is smooth L1. */
 #define nt_huber(prediction, target, ...) nt_huber_at(prediction, target, (nt_huber_options){__VA_ARGS__}, NT_SITE)
-/* t (log t - q) of log-probabilities q and probabilities t, 0 where t is 0. The sum over the classes of a sample is the
+/* t (log t - q) of log-probabilities q and probabilities t in 0..1, 0 where t is 0. With two axes or more the last one
+ * is that of the classes, along which the sum of t is 1 within 0.01. The sum over the classes of a sample is the
  * Kullback-Leibler divergence; the mean divides by all elements. */
 #define nt_kl_divergence(log_prediction, target, ...) \
     nt_kl_divergence_at(log_prediction, target, (nt_loss_options){__VA_ARGS__}, NT_SITE)
@@ -93,7 +103,7 @@ nt_tensor nt_kl_divergence_at(nt_tensor log_prediction, nt_tensor target, nt_los
 nt_tensor nt_cosine_loss_at(nt_tensor a, nt_tensor b, nt_loss_options options, nt_site site);
 /* For pairs of vectors a, b [n, depth]: each is to find its own among all n by a.b / (|a| |b| temperature). Of each
  * pair the mean of its two cross entropies, over a's and over b's (van den Oord et al. 2018, Radford et al. 2021). The
- * temperature is a C number above 0 or a floating scalar. */
+ * temperature is a C number above 0 or a floating scalar above 0, as a DEVICE field. */
 #define nt_info_nce(a, b, temperature, ...) \
     nt_info_nce_at(a, b, NT_TENSOR(temperature), (nt_loss_options){__VA_ARGS__}, NT_SITE)
 nt_tensor nt_info_nce_at(nt_tensor a, nt_tensor b, nt_tensor temperature, nt_loss_options options, nt_site site);
@@ -106,8 +116,17 @@ nt_tensor nt_info_nce_at(nt_tensor a, nt_tensor b, nt_tensor temperature, nt_los
  * nan it is nan. What training makes of it: the sums of a step's micro-batches are divided by their counts together, so
  * with any accum a step is that of all its samples in one batch, which a mean of means is not; the loss of a step, that
  * of an epoch and val_loss are such quotients too. A step that counts nothing has the loss 0; an epoch or a validation
- * in which nothing counted has no mean and reports nan, by which checkpoints are not ranked: that is an error. It must
- * be what the loss hook returns: terms are added to the sum. The count is not differentiated. */
+ * in which nothing counted has no mean and reports nan, by which checkpoints are not ranked: that is an error. The
+ * count is not differentiated.
+ *
+ * It must be what the loss hook returns, so further terms go into the sum, and the sum is divided by the count: a term
+ * that is itself a sum over the samples is added as it is, one that does not depend on how many count, as a penalty of
+ * the parameters, times the count: nt_weighted_loss(nt_add(sum, nt_mul(penalty, count)), count), with a count of the
+ * sum's type (nt_convert). Added without the count it would weigh accum times as much, and less the more samples count.
+ *
+ * A sample of weight 0 that costs nan or infinity makes the sum nan when it is multiplied, for 0 * nan is nan: leave it
+ * out with nt_where(nt_greater(w, 0), nt_mul(w, each), 0), and so that the gradient has none either, take what `each`
+ * is made of, as logits, with nt_where first. */
 #define nt_weighted_loss(sum, count) nt_weighted_loss_at(sum, NT_TENSOR(count), NT_SITE)
 nt_tensor nt_weighted_loss_at(nt_tensor sum, nt_tensor count, nt_site site);
 

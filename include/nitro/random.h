@@ -21,7 +21,8 @@
 /* The same with only values in (-cut, cut). */
 #define nt_random_truncated_normal(key, dtype, shape, cut) \
     nt_random_truncated_normal_at(key, dtype, shape, cut, NT_SITE)
-/* bool: true with probability p, an f32 tensor that broadcasts with `shape` or a C number. */
+/* bool: true with probability p in 0..1, a C number or an f32 tensor that broadcasts with `shape`: a DEVICE field or a
+ * field of the batch is checked (nitro/losses.h says when), a computed one below 0 counts as 0, above 1 as that. */
 #define nt_random_bernoulli(key, p, shape) nt_random_bernoulli_at(key, NT_TENSOR(p), shape, NT_SITE)
 /* i32: an index along the last axis of logits [..., classes], f32 or f64, with probability softmax(logits): the largest
  * of the logits plus Gumbel noise. A logit of -infinity is never drawn. */

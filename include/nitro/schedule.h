@@ -153,6 +153,11 @@ nt_status nt_schedule_print(const nt_schedule *schedule, FILE *out);
  *     "learning_rate", "opt.learning_rate"         the base rate of all groups
  *     "opt.backbone.learning_rate"                 of the group backbone, instead of the base rate
  *
+ * A value must lie where what it sets must: a rate is not negative, another scalar is in the range of its rule (as
+ * nitro/optim.h names it), a Device field is what the losses and layers that are given it need (nitro/losses.h). The
+ * first and the last value of a run and some between are checked when the run is made, but for those of a function;
+ * each one at its step.
+ *
  * A group's rate_ratio multiplies its rate also when that is scheduled. A bare name that is both a Device
  * field and a scalar of the optimizer is an error; the longer spellings say which is meant. */
 typedef struct nt_named_schedule {

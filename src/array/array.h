@@ -37,6 +37,24 @@ bool nt__element_from_number(nt_dtype dtype, void *at, double number);
  * that names the first element which the type does not have. */
 nt_array *nt__array_convert(nt_array *array, nt_dtype dtype);
 
+/* What the numbers of an array have to be. A nan is never right, and no infinity. */
+typedef struct nt__bounds {
+    double low, high;           /* an infinity: there is no bound on that side */
+    bool above_low, below_high; /* the bound itself is outside */
+    bool integers;              /* of an integer type; the bounds lie within 2^53 */
+    bool signs;                 /* -1 or 1, and nothing between */
+    int64_t sums_to_1; /* so many at a time, one behind the other, are probabilities whose sum is 1 within 0.01; 0:
+                          no sum is looked at */
+} nt__bounds;
+bool nt__bounds_equal(const nt__bounds *a, const nt__bounds *b);
+/* The first element that is wrong, or the first of a wrong sum, and what is wrong: "255 is not in 0..1". */
+typedef struct nt__outside {
+    size_t element;
+    char text[160];
+} nt__outside;
+/* Whether all elements are within the bounds; where one is not, *out is set. The type is not looked at. */
+bool nt__bounds_hold(const nt__bounds *bounds, nt_dtype dtype, const void *elements, size_t count, nt__outside *out);
+
 /* nt_array_new without the zeros, for elements that are all written next. */
 nt_array *nt__array_new_unset(nt_dtype dtype, nt_shape shape);
 

@@ -16,10 +16,12 @@ typedef struct nt__split_field {
     const char *name;
     nt__type sample; /* type and shape of one sample */
     nt_array *array; /* the whole array; the split's rows are first <= row < limit. NULL: a source fills the field */
-    bool has_range;  /* of a source's field: its integers must be low <= value < high */
-    int64_t low, high;
-    const char *advice; /* where one is not: what to do, or NULL; a constant text */
-    void **spare;       /* memory of full batches to be used again (spare.c); NULL: is not kept */
+    struct nt__field_claim {
+        nt__bounds bounds;
+        const char *advice; /* what to do where a number is outside, or NULL; a constant text */
+    } * claims;             /* of an array: checked; of what a source reads: to be checked batch by batch */
+    size_t claim_count, claim_capacity;
+    void **spare; /* memory of full batches to be used again (spare.c); NULL: is not kept */
 } nt__split_field;
 
 typedef struct nt__split {
@@ -64,14 +66,15 @@ int64_t nt__split_batches(const nt__split *split); /* counting a short last one 
 const nt__split_field *nt__split_field_find(const nt__split *split, const char *field);
 /* Element type and shape of a field in a full batch. */
 nt__type nt__split_field_type(const nt__split *split, const nt__split_field *field);
-/* Error unless the integers of a field of arrays, which is there, are low <= value < high. */
-nt_status nt__split_check_range(const nt__split *split, const char *name, int64_t low, int64_t high);
-/* Says of a field of all splits that its integers are low <= value < high. Arrays are looked through now, what a source
- * reads is looked at batch by batch. The error names the first row outside: "split 'train', field 'label', row 37: 10
- * is not in 0..9". The row is counted in the whole array or source, where the user can look it up. The two bounds must
- * lie within 2^53. A split without the field passes. The error ends with the advice, a constant text, unless it is
- * NULL. */
-nt_status nt__data_claim_range(nt_data *data, const char *field, int64_t low, int64_t high, const char *advice);
+/* ---- what numbers have to be (claims.c) ------------------------------------------------------------------------- */
+
+/* Error unless the numbers of a field of arrays, which is there, are within the bounds. */
+nt_status nt__split_check_bounds(const nt__split *split, const char *name, const nt__bounds *bounds);
+/* Says of a field of all splits what its numbers have to be. Arrays are looked through now, once for equal claims, and
+ * what a source reads is looked at batch by batch. The error names the first row outside: "split 'train', field
+ * 'label', row 37: 10 is not in 0..9". The row is counted in the whole array or source, where the user can look it up.
+ * A split without the field passes. The error ends with the advice, a constant text, unless it is NULL. */
+nt_status nt__data_claim(nt_data *data, const char *field, const nt__bounds *bounds, const char *advice);
 
 /* ---- checksums of a split (checksum.c) --------------------------------------------------------------------------- */
 

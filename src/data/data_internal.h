@@ -23,15 +23,18 @@ void nt__rows_gather(const nt__split *split, const nt__split_field *field, const
 /* The number of the i-th row in the whole array or source. */
 int64_t nt__rows_at(const nt__split *split, const nt__rows *rows, int64_t i);
 
-/* The elements of one row, which is number `row` in the whole, against low <= value < high. */
-nt_status nt__check_range(const nt__split_field *field, const void *at, int64_t row, int64_t low, int64_t high);
-/* The error with the advice behind it, which may be NULL. */
-nt_status nt__advise(nt_status status, const char *advice);
 /* Type and shape of `rows` samples of a field. */
 nt__type nt__field_type(const nt__split_field *field, int64_t rows);
 
 /* NT_OK where the split names in .shares only splits that there are (shared.c). */
 nt_status nt__split_check_shares(nt_data *data, const nt__split *split);
+
+/* ---- what numbers have to be (claims.c) ------------------------------------------------------------------------- */
+
+/* The elements of a row, which is number `row` in the whole. */
+nt_status nt__check_bounds(const nt__split_field *field, const void *at, int64_t row, const nt__bounds *bounds);
+/* The error with the advice behind it, which may be NULL. */
+nt_status nt__advise(nt_status status, const char *advice);
 
 /* ---- memory of batches, used again (spare.c) -------------------------------------------------------------------- */
 

@@ -161,13 +161,21 @@ static nt_status check_came(const nt__split_field *field, const nt_array *came, 
                     wanted_text);
 }
 
-static nt_status check_values(const nt__split_field *field, const nt_array *array, const int64_t *rows) {
+static nt_status check_claim(const nt__split_field *field, const nt_array *array, const int64_t *rows,
+                             const struct nt__field_claim *claim) {
     nt_status status = NT_OK;
     size_t bytes = nt__field_row_bytes(field);
     const char *at = array->data;
-    for (int64_t i = 0; status == NT_OK && field->has_range && i < array->shape.dims[0]; i++, at += bytes)
-        status = nt__check_range(field, at, rows[i], field->low, field->high);
-    return nt__advise(status, field->advice);
+    for (int64_t i = 0; status == NT_OK && i < array->shape.dims[0]; i++, at += bytes)
+        status = nt__check_bounds(field, at, rows[i], &claim->bounds);
+    return nt__advise(status, claim->advice);
+}
+
+static nt_status check_values(const nt__split_field *field, const nt_array *array, const int64_t *rows) {
+    nt_status status = NT_OK;
+    for (size_t i = 0; status == NT_OK && i < field->claim_count; i++)
+        status = check_claim(field, array, rows, &field->claims[i]);
+    return status;
 }
 
 static nt_status take(const handed *h, nt_host_batch *batch) {

@@ -33,7 +33,10 @@ nt_data *nt__data_retain(nt_data *data) {
 static void free_split(nt__split *split) {
     nt__source_close(&split->source);
     nt__spare_free(split);
-    for (size_t i = 0; i < split->field_count; i++) nt_array_free(split->fields[i].array);
+    for (size_t i = 0; i < split->field_count; i++) {
+        nt_array_free(split->fields[i].array);
+        nt__free(split->fields[i].claims);
+    }
     nt__free(split->fields);
 }
 
@@ -475,72 +478,6 @@ nt__type nt__field_type(const nt__split_field *field, int64_t rows) {
 
 nt__type nt__split_field_type(const nt__split *split, const nt__split_field *field) {
     return nt__field_type(field, split->options.batch);
-}
-
-/* ---- the range of integers -------------------------------------------------------------------------------------- */
-
-/* Numbers beyond 2^53 are rounded on the way to double, but stay on their side of bounds that are not. */
-nt_status nt__check_range(const nt__split_field *field, const void *at, int64_t row, int64_t low, int64_t high) {
-    nt_dtype dtype = field->sample.dtype;
-    size_t size = nt_dtype_size(dtype), bytes = nt__field_row_bytes(field);
-    for (size_t offset = 0; offset < bytes; offset += size) {
-        double value = nt__element_get(dtype, (const char *)at + offset);
-        if (value >= (double)low && value < (double)high) continue;
-        return nt__fail(NT_INVALID, "field '%s', row %" PRId64 ": %.0f is not in %" PRId64 "..%" PRId64, field->name,
-                        row, value, low, high - 1);
-    }
-    return NT_OK;
-}
-
-static nt_status check_array_range(const nt__split *split, const nt__split_field *field, int64_t low, int64_t high) {
-    nt_status status = NT_OK;
-    for (int64_t row = 0; status == NT_OK && row < split->rows; row++)
-        status = nt__check_range(field, nt__split_row(split, field, row), split->options.first + row, low, high);
-    return status;
-}
-
-nt_status nt__advise(nt_status status, const char *advice) {
-    return status == NT_OK || !advice ? status : nt__fail(status, "%s; %s", nt_error_message(), advice);
-}
-
-/* A second claim narrows the range, and the advice is that of the one that did. */
-static void claim_of_source(nt__split_field *field, int64_t low, int64_t high, const char *advice) {
-    if (!field->has_range || low > field->low || high < field->high) field->advice = advice;
-    field->low = field->has_range && field->low > low ? field->low : low;
-    field->high = field->has_range && field->high < high ? field->high : high;
-    field->has_range = true;
-}
-
-static nt_status check_integer(const nt__split_field *field, int64_t low, int64_t high) {
-    if (!nt_dtype_is_float(field->sample.dtype)) return NT_OK;
-    return nt__fail(NT_INVALID, "field '%s' is %s: it must hold integers in %" PRId64 "..%" PRId64, field->name,
-                    nt_dtype_name(field->sample.dtype), low, high - 1);
-}
-
-nt_status nt__split_check_range(const nt__split *split, const char *name, int64_t low, int64_t high) {
-    const nt__split_field *field = nt__split_field_find(split, name);
-    nt_status status = check_integer(field, low, high);
-    if (status == NT_OK) status = check_array_range(split, field, low, high);
-    return status == NT_OK ? NT_OK : nt__fail(status, "split '%s', %s", split->name, nt_error_message());
-}
-
-static nt_status claim_of_split(nt__split *split, nt__split_field *field, int64_t low, int64_t high,
-                                const char *advice) {
-    if (field->array) return nt__advise(nt__split_check_range(split, field->name, low, high), advice);
-    nt_status status = check_integer(field, low, high);
-    if (status != NT_OK) return nt__fail(status, "split '%s', %s", split->name, nt_error_message());
-    claim_of_source(field, low, high, advice);
-    return NT_OK;
-}
-
-nt_status nt__data_claim_range(nt_data *data, const char *field, int64_t low, int64_t high, const char *advice) {
-    nt_status status = NT_OK;
-    for (size_t i = 0; status == NT_OK && i < data->count; i++) {
-        nt__split *split = data->splits[i];
-        const nt__split_field *found = nt__split_field_find(split, field);
-        if (found) status = claim_of_split(split, &split->fields[found - split->fields], low, high, advice);
-    }
-    return status;
 }
 
 /* ---- rows ------------------------------------------------------------------------------------------------------- */

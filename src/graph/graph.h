@@ -62,18 +62,24 @@ struct nt_tensors_content {
     const nt_tensor *tensors;
 };
 
-/* A claim about an argument that the host checks before the program runs: integers in low <= value < limit. It sticks
- * to the argument that `x` was reshaped or converted from; on any other tensor it is forgotten. True when the host
- * makes sure of it, so that the program need not. The advice is a constant text, what to do where the check fails. */
+/* A claim about an argument that the host checks before the program runs: what its numbers have to be. It sticks to the
+ * argument whose elements `x` has: reshaped, converted, with axes in another order or stretched; on any other tensor it
+ * is forgotten, but for the elements of a constant, which are checked at once. True when the host makes sure of it, so
+ * that the program need not. The advice is a constant text, what to do where the check fails. */
 typedef struct nt__claim {
     int role, index;
-    int64_t low, limit;
+    nt__bounds bounds;
     const char *advice;
     nt_site site;
 } nt__claim;
+/* `call` and `argument` name a constant that is wrong. */
+bool nt__claim_bounds(nt_tensor x, const nt__bounds *bounds, const char *call, const char *argument, const char *advice,
+                      nt_site site);
+/* Of integers in low <= value < limit; constants are not checked. */
 bool nt__claim_range(nt_tensor x, int64_t low, int64_t limit, nt_site site); /* the advice: the data, or the number */
 bool nt__claim_range_advising(nt_tensor x, int64_t low, int64_t limit, const char *advice, nt_site site);
-/* The host checks what the current trace claims of arguments of this role. Until this is said it checks none. */
+/* The host checks what the current trace claims of arguments of this role, below 32, too. Until this is said it checks
+ * none. */
 void nt__claims_are_checked(int role);
 /* The claims of a trace. */
 const nt__claim *nt__claims(const nt__graph *graph, size_t *count);

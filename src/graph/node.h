@@ -253,8 +253,7 @@ struct nt__graph {
     size_t absent_count, absent_capacity;
     nt__claim *claims;
     size_t claim_count, claim_capacity;
-    bool has_checked_role;
-    int checked_role; /* of the arguments whose claims the host checks */
+    uint32_t checked_roles; /* bits: of the arguments whose claims the host checks */
     nt__captured captured;
     nt__quotient quotient;
     nt__graph *outer;

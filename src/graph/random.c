@@ -162,6 +162,12 @@ nt_tensor nt_random_uniform_at(nt_tensor key, nt_dtype dtype, nt_shape shape, nt
 }
 
 nt_tensor nt_random_bernoulli_at(nt_tensor key, nt_tensor p, nt_shape shape, nt_site site) {
+    const nt__bounds share = {.low = 0, .high = 1};
+    if (!nt__is_number(p)) {
+        nt__claim_bounds(p, &share, "random_bernoulli", "p", "correct the data", site);
+    } else if (!(p.number >= 0 && p.number <= 1)) {
+        return nt__trace_fail(site, "random_bernoulli", "p is %g; a probability is in 0..1", nt__plain_nan(p.number));
+    }
     return nt_less_at(unit("random_bernoulli", key, NT_F32, shape, site), p, site);
 }
 

@@ -361,45 +361,6 @@ nt_tensors nt_named_tensors_at(const char *const *names, const nt_tensor *tensor
     return nt__tensors_of(content);
 }
 
-static bool has_value(nt_dtype dtype, int64_t value) {
-    char element[8];
-    nt__element_set(dtype, element, (double)value);
-    return nt__element_get(dtype, element) == (double)value;
-}
-
-bool nt__claim_range_advising(nt_tensor x, int64_t low, int64_t limit, const char *advice, nt_site site) {
-    const nt__node *node = nt__node_of(x, site, "claim");
-    bool keeps = true; /* no conversion on the way wraps a value of the range */
-    while (node && (node->op == NT__OP_convert || node->op == NT__OP_reshape || nt__region_original(node))) {
-        keeps = keeps && (low >= limit ||
-                          (has_value(node->type.dtype, low < 0 ? low : 0) && has_value(node->type.dtype, limit - 1)));
-        node = nt__region_original(node) ? nt__region_original(node) : node->operands[0];
-    }
-    if (!node || node->op != NT__OP_input || !nt__region_always_runs(current->region)) return false;
-    if (!NT__GROW(current->claims, current->claim_count, current->claim_capacity)) {
-        nt__trace_out_of_memory();
-        return false;
-    }
-    current->claims[current->claim_count++] =
-        (nt__claim){node->attributes.role, node->attributes.index, low, limit, advice, site};
-    return keeps && current->has_checked_role && node->attributes.role == current->checked_role;
-}
-
-bool nt__claim_range(nt_tensor x, int64_t low, int64_t limit, nt_site site) {
-    return nt__claim_range_advising(x, low, limit, "correct the data, or the number of classes", site);
-}
-
-void nt__claims_are_checked(int role) {
-    if (!current) return;
-    current->has_checked_role = true;
-    current->checked_role = role;
-}
-
-const nt__claim *nt__claims(const nt__graph *graph, size_t *count) {
-    *count = graph->claim_count;
-    return graph->claims;
-}
-
 void nt__quotient_keep(nt__quotient quotient) {
     if (current) current->quotient = quotient;
 }

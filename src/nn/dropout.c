@@ -19,6 +19,8 @@ static bool check(const char *name, nt_tensor x, nt_tensor rate, nt_site site) {
                        name, nt__plain_nan(rate.number));
         return false;
     }
+    const nt__bounds share = {.low = 0, .high = 1, .below_high = true};
+    if (!is_number(rate)) nt__claim_bounds(rate, &share, "dropout", "the rate", "correct the data", site);
     if (is_number(rate) || (nt_dtype_is_float(rates.dtype) && rates.shape.rank == 0)) return true;
     nt__trace_fail(site, "dropout", "the rate of '%s' is %s; it is one floating number", name,
                    nt__type_text(rates, text));

@@ -38,6 +38,35 @@ static bool scalar_fits(const char *what, const char *name, nt_tensor x, nt_site
     return false;
 }
 
+/* ---- what the numbers of tensors have to be --------------------------------------------------------------------- */
+
+static const nt__bounds share = {.low = 0, .high = 1}, below_one = {.low = 0, .high = 1, .below_high = true},
+                        positive = {.low = 0, .high = INFINITY, .above_low = true},
+                        from_zero = {.low = 0, .high = INFINITY}, sign = {.low = -1, .high = 1, .signs = true};
+
+/* The same of probabilities along the last axis. */
+static nt__bounds distribution(nt_tensor x) {
+    nt__bounds bounds = share;
+    nt_shape shape = nt_shape_of(x);
+    if (shape.rank > 0) bounds.sums_to_1 = shape.dims[shape.rank - 1];
+    return bounds;
+}
+
+static const char missing_targets[] =
+    "correct the data; targets that are missing are replaced with nt_where before the loss, and what they cost is left "
+    "out with nt_where after it, with .reduction = NT_NONE";
+
+static void claim_targets(const char *what, const char *name, nt_tensor targets, nt__bounds bounds, nt_site site) {
+    const char *advice =
+        bounds.signs ? "correct the data; nt_sub(nt_mul(y, 2), 1) makes -1 and 1 of 0 and 1" : missing_targets;
+    nt__claim_bounds(targets, &bounds, what, name, advice, site);
+}
+
+/* Of what most often is a Device field. */
+static void claim_option(const char *what, const char *name, nt_tensor x, const nt__bounds *bounds, nt_site site) {
+    nt__claim_bounds(x, bounds, what, name, "correct the data", site);
+}
+
 static bool labels_fit(nt__type logits, nt__type labels) {
     if (logits.shape.rank != labels.shape.rank + 1) return false;
     logits.shape.rank--;
@@ -100,7 +129,10 @@ static bool weights_fit(nt_tensor weights, nt__type scores, nt_site site) {
     nt__type given = {nt_dtype_of(weights), nt_shape_of(weights)},
              wanted = {scores.dtype, nt_dims(scores.shape.dims[scores.shape.rank - 1])};
     char first[NT__TYPE_TEXT], second[NT__TYPE_TEXT];
-    if (nt__type_equal(given, wanted)) return true;
+    if (nt__type_equal(given, wanted)) {
+        claim_option("cross_entropy", "class_weights", weights, &from_zero, site);
+        return true;
+    }
     nt__trace_fail(site, "cross_entropy", "class_weights are %s; they must be %s", nt__type_text(given, first),
                    nt__type_text(wanted, second));
     return false;
@@ -109,6 +141,7 @@ static bool weights_fit(nt_tensor weights, nt__type scores, nt_site site) {
 static bool smoothing_fits(nt_tensor smoothing, nt_site site) {
     if (!smoothing.trace) return true;
     if (!scalar_fits("cross_entropy", "label_smoothing", smoothing, site)) return false;
+    if (!is_number(smoothing)) claim_option("cross_entropy", "label_smoothing", smoothing, &below_one, site);
     if (!is_number(smoothing) || (smoothing.number >= 0 && smoothing.number < 1)) return true;
     nt__trace_fail(site, "cross_entropy", "label_smoothing is %g; it must be in 0 <= s < 1",
                    nt__plain_nan(smoothing.number));
@@ -142,21 +175,38 @@ static nt_tensor smoothed(nt_tensor own, nt_tensor weighted, nt_tensor smoothing
     return mix(each, nt_neg_at(nt_mean_at(weighted, last_axis(), site), site), smoothing, site);
 }
 
+/* Zeros in place of the logits of samples that do not count: the gradient of what is nan there would be 0 * nan. */
+static nt_tensor keep_rows(nt_tensor kept, nt_tensor logits, nt_site site) {
+    nt_shape column = nt_shape_of(logits);
+    column.dims[column.rank - 1] = 1;
+    return nt_where_at(nt_reshape_at(kept, column, site), logits, number(0), site);
+}
+
+/* Nothing where the weight is 0, also of a logarithm of 0. */
+static nt_tensor weigh(nt_tensor log_probability, nt_tensor weights, nt_site site) {
+    nt_tensor some = nt_where_at(nt_not_equal_at(weights, number(0), site), log_probability, number(0), site);
+    return nt_mul_at(some, weights, site);
+}
+
 /* `sure`: all labels are classes or the ignored one. */
 static nt_tensor of_labels(nt_tensor logits, nt_tensor labels, bool sure, const nt_cross_entropy_options *options,
                            nt_site site) {
+    nt_tensor kept = {0};
+    if (options->ignores) {
+        kept = nt_not_equal_at(labels, number((double)options->ignored), site);
+        logits = keep_rows(kept, logits, site);
+    }
     nt_tensor log_probability = nt_log_softmax_at(logits, last_axis(), site), weighted = log_probability;
     int64_t classes = nt_shape_of(logits).dims[nt_rank(logits) - 1];
     nt_tensor hit = nt_one_hot_at(labels, classes, NT_BOOL, site);
     bool has_weights = options->class_weights.trace;
-    if (has_weights) weighted = nt_mul_at(log_probability, options->class_weights, site);
+    if (has_weights) weighted = weigh(log_probability, options->class_weights, site);
     nt_tensor each = smoothed(sum_where(hit, weighted, site), weighted, options->label_smoothing, site);
     if (!sure) each = nan_without_class(each, labels, classes, site);
     if (!options->ignores && !has_weights) return reduce_loss("cross_entropy", each, options->reduction, site);
     nt_tensor counted = nt_full_at(nt_dtype_of(each), nt_shape_of(each), 1, site);
     if (has_weights) counted = sum_where(hit, options->class_weights, site);
     if (options->ignores) {
-        nt_tensor kept = nt_not_equal_at(labels, number((double)options->ignored), site);
         each = nt_where_at(kept, each, number(0), site);
         counted = nt_where_at(kept, counted, number(0), site);
     }
@@ -166,8 +216,9 @@ static nt_tensor of_labels(nt_tensor logits, nt_tensor labels, bool sure, const 
 
 static nt_tensor of_distributions(nt_tensor logits, nt_tensor targets, const nt_cross_entropy_options *options,
                                   nt_site site) {
+    claim_targets("cross_entropy", "targets", targets, distribution(targets), site);
     nt_tensor weighted = nt_log_softmax_at(logits, last_axis(), site);
-    if (options->class_weights.trace) weighted = nt_mul_at(weighted, options->class_weights, site);
+    if (options->class_weights.trace) weighted = weigh(weighted, options->class_weights, site);
     nt_tensor some = nt_not_equal_at(targets, number(0), site);
     nt_tensor safe = nt_where_at(some, weighted, number(0), site);
     nt_tensor own = nt_sum_at(nt_mul_at(targets, safe, site), last_axis(), site);
@@ -231,11 +282,12 @@ nt_tensor nt_binary_cross_entropy_at(nt_tensor logits, nt_tensor targets, nt_bin
     if (!alike((compared){"binary_cross_entropy", "logits", "targets", 0}, logits, targets, site) ||
         !number_fits("binary_cross_entropy", "positive_weight", options.positive_weight, site))
         return nt__failed();
-    nt_tensor positive = nt_mul_at(targets, softplus(nt_neg_at(logits, site), site), site);
+    claim_targets("binary_cross_entropy", "targets", targets, share, site);
+    nt_tensor ones = nt_mul_at(targets, softplus(nt_neg_at(logits, site), site), site);
     nt_tensor others = nt_sub_at(number(1), targets, site);
-    nt_tensor negative = nt_mul_at(others, softplus(logits, site), site);
-    if (options.positive_weight != 0) positive = nt_mul_at(positive, number(options.positive_weight), site);
-    return reduce_loss("binary_cross_entropy", nt_add_at(positive, negative, site), options.reduction, site);
+    nt_tensor zeros = nt_mul_at(others, softplus(logits, site), site);
+    if (options.positive_weight != 0) ones = nt_mul_at(ones, number(options.positive_weight), site);
+    return reduce_loss("binary_cross_entropy", nt_add_at(ones, zeros, site), options.reduction, site);
 }
 
 /* How far below the margin. */
@@ -249,6 +301,7 @@ nt_tensor nt_hinge_at(nt_tensor scores, nt_tensor targets, nt_hinge_options opti
     if (!alike((compared){"hinge", "scores", "targets", 0}, scores, targets, site) ||
         !number_fits("hinge", "margin", options.margin, site))
         return nt__failed();
+    claim_targets("hinge", "targets", targets, sign, site);
     return reduce_loss("hinge", short_of(nt_mul_at(scores, targets, site), &options, site), options.reduction, site);
 }
 
@@ -302,6 +355,7 @@ nt_tensor nt_huber_at(nt_tensor prediction, nt_tensor target, nt_huber_options o
 nt_tensor nt_kl_divergence_at(nt_tensor log_prediction, nt_tensor target, nt_loss_options options, nt_site site) {
     if (!alike((compared){"kl_divergence", "log_prediction", "target", 0}, log_prediction, target, site))
         return nt__failed();
+    claim_targets("kl_divergence", "target", target, nt_rank(target) > 1 ? distribution(target) : share, site);
     nt_tensor some = nt_greater_at(target, number(0), site);
     nt_tensor log_target = nt_log_at(nt_where_at(some, target, number(1), site), site);
     nt_tensor difference = nt_where_at(some, nt_sub_at(log_target, log_prediction, site), number(0), site);
@@ -331,6 +385,7 @@ static nt_tensor find_own(nt_tensor similarity, nt_site site) {
 
 static bool temperature_fits(nt_tensor temperature, nt_site site) {
     if (!scalar_fits("info_nce", "temperature", temperature, site)) return false;
+    if (!is_number(temperature)) claim_option("info_nce", "temperature", temperature, &positive, site);
     if (!is_number(temperature) || (temperature.number > 0 && isfinite(temperature.number))) return true;
     nt__trace_fail(site, "info_nce", "temperature is %g; it must be a finite number above 0",
                    nt__plain_nan(temperature.number));
@@ -368,7 +423,11 @@ static bool is_scalar_of(nt_tensor x, bool floating, const char *name, nt_site s
 }
 
 static bool count_fits(nt_tensor count, nt_site site) {
-    if (!is_number(count)) return is_scalar_of(count, false, "count", site);
+    if (!is_number(count)) {
+        if (!is_scalar_of(count, false, "count", site)) return false;
+        claim_option("weighted_loss", "the count", count, &from_zero, site);
+        return true;
+    }
     if (count.number >= 0 && isfinite(count.number)) return true;
     nt__trace_fail(site, "weighted_loss", "the count is %g; it must be a finite number from 0",
                    nt__plain_nan(count.number));

@@ -98,6 +98,17 @@ static bool lies_in(const nt_rule_number *number, double value) {
     return value > range->above && value < range->below;
 }
 
+bool nt__rule_takes(const nt_rule *rule, const char *name, double value, const char **range) {
+    for (size_t i = 0; i < rule->count; i++)
+        for (int n = 0; n < NT_RULE_MAX_NUMBERS && rule->links[i].kind->numbers[n].name; n++) {
+            const nt_rule_number *number = &rule->links[i].kind->numbers[n];
+            if (strcmp(number->name, name) != 0 || lies_in(number, value)) continue;
+            *range = ranges[number->range].text;
+            return false;
+        }
+    return true;
+}
+
 /* The kind of a rule of the user's own. */
 static nt_status check_kind(const nt_rule_kind *kind) {
     if (!kind || !kind->name || !*kind->name)

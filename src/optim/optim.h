@@ -101,6 +101,8 @@ nt_rule nt__rule_with_ema(nt_rule rule, double decay);
 bool nt__rule_uses_arrays(const nt_rule *rule);
 /* Whether a rule of the chain has a number of this name; *is_input says which sort. */
 bool nt__rule_has_number(const nt_rule *rule, const char *name, bool *is_input);
+/* Whether numbers of this name may have the value; where one may not, *range says what it has to be: "above 0". */
+bool nt__rule_takes(const nt_rule *rule, const char *name, double value, const char **range);
 /* The first rule of the chain that has this number, NULL when none has. */
 const char *nt__rule_owner(const nt_rule *rule, const char *name);
 /* "Momentum(rho 0.9)"; a chain has " > " between its rules. `constants` leaves out the inputs, which are no part of the
@@ -167,6 +169,8 @@ double nt__schedule_value(const nt_schedule *schedule, int64_t step, int64_t tot
 nt_status nt__schedule_check(const nt_schedule *schedule);
 /* False: one value for all steps. */
 bool nt__schedule_varies(const nt_schedule *schedule);
+/* Whether a function of the user's is part of it, which is called once for each step and not before. */
+bool nt__schedule_has_function(const nt_schedule *schedule);
 /* A copy whose points and parts live in the arena; false when memory is short. */
 bool nt__schedule_copy(nt__arena *arena, const nt_schedule *from, nt_schedule *out);
 /* How a kind is written behind NAME=, "linear:FROM:TO", and what it is; NULL beyond the last. */

@@ -320,6 +320,13 @@ bool nt__schedule_varies(const nt_schedule *schedule) {
     return schedule->warmup > 0 || schedule->kind->varies;
 }
 
+bool nt__schedule_has_function(const nt_schedule *schedule) {
+    bool has = schedule->function != NULL;
+    for (size_t i = 0; !has && schedule->kind->holds == NT__PARTS && i < schedule->count; i++)
+        has = nt__schedule_has_function(&schedule->parts[i].schedule);
+    return has;
+}
+
 /* ---- checks ----------------------------------------------------------------------------------------------------- */
 
 static const char *const ranges[] = {

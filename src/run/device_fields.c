@@ -136,6 +136,11 @@ static const void *data_of(const nt_run *run, const nt__device_slot *slot, const
     return field->type == NT_FIELD_ARRAYS ? nt_arrays_find(arrays_in(value), slot->member)->data : value;
 }
 
+const void *nt__device_slot_data(const nt_run *run, size_t slot) {
+    const nt__device_slot *of = &run->device_fields.slots[slot];
+    return data_of(run, of, value_of(run, of->field));
+}
+
 static nt_status upload(nt_run *run, const nt__device_slot *slot, const void *value, nt__buffer *out) {
     return nt__buffer_upload(run->engine, 0, slot->name, NT__DEVICE_FIELD, slot->type, data_of(run, slot, value), out);
 }
@@ -156,12 +161,23 @@ void nt__device_fields_free(nt_run *run) {
         nt__buffer_free(&run->device_fields.slots[i].buffer);
         nt__buffer_free(&run->device_fields.slots[i].former);
     }
+    nt__device_claims_free(run);
 }
 
 /* ---- another value ---------------------------------------------------------------------------------------------- */
 
+/* What the programs claim of the slots' elements in `value`. */
+static nt_status check_claims(const nt_run *run, size_t first, size_t count, const void *value) {
+    nt_status status = NT_OK;
+    for (size_t i = first; status == NT_OK && i < first + count; i++)
+        status = nt__device_claims_check(run, i, data_of(run, &run->device_fields.slots[i], value));
+    return status;
+}
+
 /* The new buffers are made before the old ones are given up. */
 static nt_status replace(nt_run *run, size_t first, size_t count, const void *value) {
+    nt_status right = check_claims(run, first, count, value);
+    if (right != NT_OK) return right;
     nt__buffer *fresh = nt__alloc(count + 1, sizeof *fresh);
     nt_status status = fresh ? NT_OK : NT_OUT_OF_MEMORY;
     for (size_t i = 0; status == NT_OK && i < count; i++)
@@ -180,8 +196,9 @@ static nt_status write_scalar(nt_run *run, size_t field, const void *value) {
     void *own = (char *)run->fields + run->experiment->fields[field].offset;
     if (memcmp(own, value, size) == 0) return NT_OK;
     nt__device_slot *slot = &run->device_fields.slots[run->device_fields.first[field]];
-    nt_status status =
-        nt__slot_write(run, NT__DEVICE_FIELD, slot->name, slot->type, value, &slot->buffer, &slot->former);
+    nt_status status = nt__device_claims_check(run, run->device_fields.first[field], value);
+    if (status != NT_OK) return status;
+    status = nt__slot_write(run, NT__DEVICE_FIELD, slot->name, slot->type, value, &slot->buffer, &slot->former);
     if (status == NT_OK) memcpy(own, value, size);
     return status;
 }

@@ -127,7 +127,7 @@ static nt_status check_claims(const prediction *p) {
         const nt__claim *claim = &run->programs.forward_claims[i];
         const char *field = claim->role == NT__ROLE_BATCH ? run->batch_fields[claim->index].name : NULL;
         if (!field || !nt__split_field_find(&p->split, field)) continue;
-        nt_status status = nt__split_check_range(&p->split, field, claim->low, claim->limit);
+        nt_status status = nt__split_check_bounds(&p->split, field, &claim->bounds);
         if (status != NT_OK)
             return nt__fail(status, "%s:%d in %s: %s; %s", claim->site.file, claim->site.line, claim->site.function,
                             nt_error_message(), claim->advice);

@@ -78,6 +78,7 @@ void nt__lay_out_undo(nt_run *run) {
     run->rates = run->inputs = NULL;
     run->training = NULL;
     nt__programs_free(run);
+    nt__device_claims_free(run);
     run->batch = (nt_batch){0};
     run->batch_fields = NULL;
     run->routes.train = run->routes.evaluation = run->routes.prediction = (nt__routes){0};

@@ -250,6 +250,13 @@ typedef struct nt__programs {
     size_t forward_claim_count;
 } nt__programs;
 
+/* What a program needs the numbers of a slot to be, and the place of the call that needs it. */
+typedef struct nt__device_claim {
+    size_t slot;
+    nt__bounds bounds;
+    char *place; /* "FILE:LINE in loss" */
+} nt__device_claim;
+
 /* The Device fields as inputs, in their order. */
 typedef struct nt__device_fields {
     nt__device_slot *slots;
@@ -258,6 +265,8 @@ typedef struct nt__device_fields {
     struct nt_tensors_content *contents; /* one a field: its slots */
     const char **members;                /* one a slot, as the slots have them */
     nt_tensor *tensors;                  /* one a slot, in the trace under way */
+    nt__device_claim *claims;
+    size_t claim_count, claim_capacity;
 } nt__device_fields;
 
 /* What else lives on the device, and what a launch is called with. */
@@ -524,6 +533,17 @@ nt_status nt__device_field_write(nt_run *run, size_t field, const void *value);
 nt_status nt__device_field_write_number(nt_run *run, size_t field, double number);
 /* Another array for one slot, of the slot's type and shape; a reference is kept. */
 nt_status nt__device_slot_write(nt_run *run, size_t slot, nt_array *array);
+
+/* The elements of a slot as the run has them. */
+const void *nt__device_slot_data(const nt_run *run, size_t slot);
+
+/* device_claims.c: keeps what a trace claims of a Device field, and checks the value that it has now. */
+nt_status nt__device_claims_add(nt_run *run, const nt__claim *claim);
+/* Checks elements that a slot is to have. */
+nt_status nt__device_claims_check(const nt_run *run, size_t slot, const void *elements);
+/* The same of a number, converted to the field's type. */
+nt_status nt__device_claims_check_number(const nt_run *run, size_t field, double number);
+void nt__device_claims_free(nt_run *run);
 
 /* report.c: where everything bound and from where, as sections of text. */
 void nt__report_add(const nt_run *run, nt__text *out);

@@ -2,6 +2,7 @@
  * Not here: the kinds of schedules, and how a value gets to the device.
  */
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "run/run_internal.h"
@@ -222,6 +223,64 @@ static nt_status warn_all_unused(const nt_run *run) {
     return status;
 }
 
+/* ---- what a value may be ---------------------------------------------------------------------------------------- */
+
+static nt_status refuse_scalar(const nt_run *run, const nt__binding *binding, int64_t step, double value,
+                               const char *range) {
+    return nt__fail(NT_INVALID, "schedule '%s' of %s gave %g for step %lld of %lld: %s must %s", binding->name,
+                    source_of(run), value, (long long)step, (long long)run->horizon,
+                    range ? binding->scalar : "a learning rate", range ? range : "not be negative");
+}
+
+/* Of the rate, below 0 a step goes up the loss; 0 leaves the parameters as they are. Other scalars are what the rules
+ * say.
+ */
+static nt_status check_scalar(const nt_run *run, const nt__binding *binding, int64_t step, double value) {
+    const char *range = NULL;
+    if (binding->field >= 0) return NT_OK;
+    if (strcmp(binding->scalar, "learning_rate") == 0)
+        return value >= 0 ? NT_OK : refuse_scalar(run, binding, step, value, NULL);
+    for (size_t g = 0; g < run->layout.group_count; g++)
+        if (concerns(binding->group, g) && !nt__rule_takes(&run->training[g].rule, binding->scalar, value, &range)) {
+            char text[64];
+            snprintf(text, sizeof text, "be %s", range);
+            return refuse_scalar(run, binding, step, value, text);
+        }
+    return NT_OK;
+}
+
+/* A value that is not finite is told of at its step, which may never come. */
+static nt_status check_ahead_at(const nt_run *run, const nt__binding *binding, int64_t step) {
+    double value = nt__schedule_value(&binding->schedule, step, run->horizon);
+    if (!isfinite(value)) return NT_OK;
+    if (binding->field < 0) return check_scalar(run, binding, step, value);
+    nt_status status = nt__device_claims_check_number(run, (size_t)binding->field, value);
+    if (status == NT_OK) return NT_OK;
+    return nt__fail_in(status, "schedule '%s' of %s gave %g for step %lld of %lld", binding->name, source_of(run),
+                       value, (long long)step, (long long)run->horizon);
+}
+
+/* Values of some steps, the first and the last among them, before anything is compiled: the others are checked at their
+ * steps. */
+static nt_status check_ahead(const nt_run *run, const nt__binding *binding) {
+    enum { MOST_STEPS = 256 };
+    int64_t last = run->settings.max_steps < run->horizon ? run->settings.max_steps : run->horizon;
+    int64_t count = last < MOST_STEPS ? last : MOST_STEPS;
+    nt_status status = NT_OK;
+    if (nt__schedule_has_function(&binding->schedule)) return NT_OK;
+    for (int64_t i = 1; status == NT_OK && i <= count; i++) {
+        double share = count > 1 ? (double)(i - 1) / (double)(count - 1) : 0;
+        int64_t step = i == count ? last : 1 + (int64_t)(share * (double)(last - 1));
+        status = check_ahead_at(run, binding, step);
+    }
+    for (size_t i = 0; status == NT_OK && binding->schedule.points && i < binding->schedule.count; i++) {
+        int64_t after = binding->schedule.points[i].after;
+        if (after < last - binding->schedule.warmup)
+            status = check_ahead_at(run, binding, binding->schedule.warmup + after + 1);
+    }
+    return status;
+}
+
 /* ---- binding ---------------------------------------------------------------------------------------------------- */
 
 static nt_status check_unique(const nt_run *run, const nt__binding *binding) {
@@ -244,7 +303,7 @@ static nt_status bind(nt_run *run, const nt_named_schedule *named) {
     if (status == NT_OK) status = check_unique(run, binding);
     if (status != NT_OK) return nt__fail_in(status, "schedule '%s' of %s", named->name, source_of(run));
     run->binding_count++;
-    return NT_OK;
+    return check_ahead(run, binding);
 }
 
 /* A group's own schedule comes before that of all groups (S11). */
@@ -358,15 +417,6 @@ static nt_status hold(const nt_run *run, nt__binding *binding, int64_t step, dou
                     (long long)run->horizon, last);
 }
 
-/* Below 0 a step goes up the loss; 0 leaves the parameters as they are. */
-static nt_status check_rate(const nt_run *run, const nt__binding *binding, int64_t step) {
-    bool is_rate = binding->field < 0 && strcmp(binding->scalar, "learning_rate") == 0;
-    if (!is_rate || binding->value >= 0) return NT_OK;
-    return nt__fail(NT_INVALID,
-                    "schedule '%s' of %s gave %g for step %lld of %lld: a learning rate must not be negative",
-                    binding->name, source_of(run), binding->value, (long long)step, (long long)run->horizon);
-}
-
 static nt_status find_value(const nt_run *run, nt__binding *binding, int64_t step) {
     if (binding->held) return NT_OK;
     nt__calls_watch();
@@ -408,7 +458,7 @@ nt_status nt__schedules_apply(nt_run *run) {
     nt_status status = NT_OK;
     for (size_t i = 0; status == NT_OK && i < run->binding_count; i++) {
         status = find_value(run, &run->bindings[i], run->step + 1);
-        if (status == NT_OK) status = check_rate(run, &run->bindings[i], run->step + 1);
+        if (status == NT_OK) status = check_scalar(run, &run->bindings[i], run->step + 1, run->bindings[i].value);
         if (status == NT_OK) status = warn_over(run, &run->bindings[i], run->step + 1);
         if (status == NT_OK && run->bindings[i].field >= 0) status = apply_to_field(run, &run->bindings[i]);
     }

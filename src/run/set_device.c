@@ -143,7 +143,9 @@ nt_status nt_set_device_integer(nt_run *run, const char *field, int64_t value) {
     nt_status status = find_writable(run, "nt_set_device", field, &t);
     if (status != NT_OK) return status;
     bool as_it_is = t.info->type == NT_FIELD_INT64 || (t.info->type == NT_FIELD_UINT64 && value >= 0);
-    return as_it_is ? nt__device_field_write(run, t.field, &value) : set_number(run, field, (double)value);
+    if (!as_it_is) return set_number(run, field, (double)value);
+    status = nt__device_field_write(run, t.field, &value);
+    return status == NT_OK ? status : nt__fail_in(status, "nt_set_device");
 }
 
 /* ---- arrays ----------------------------------------------------------------------------------------------------- */
@@ -178,7 +180,7 @@ nt_status nt_set_device_array(nt_run *run, const char *field, nt_array *value) {
     else
         status = nt__device_slot_write(run, (size_t)(t.slot - run->device_fields.slots), fitting);
     nt_array_free(fitting);
-    return status;
+    return status == NT_OK ? status : nt__fail_in(status, "nt_set_device");
 }
 
 /* A set with the same names, each array converted; NULL with a message. */
@@ -213,7 +215,7 @@ nt_status nt_set_device_arrays(nt_run *run, const char *field, nt_arrays *value)
     if (!fitting) return nt_error_status();
     status = nt__device_field_write(run, t.field, &fitting);
     nt_arrays_free(fitting);
-    return status;
+    return status == NT_OK ? status : nt__fail_in(status, "nt_set_device");
 }
 
 /* ---- reading ---------------------------------------------------------------------------------------------------- */

@@ -45,6 +45,7 @@ nt_status nt__tracing_begin(nt__tracing *t, nt_run *run, bool training) {
     *t = (nt__tracing){.run = run, .graph = nt__trace_begin()};
     if (!t->graph) return NT_OUT_OF_MEMORY;
     nt__claims_are_checked(NT__ROLE_BATCH);
+    nt__claims_are_checked(NT__ROLE_DEVICE);
     fill_view(run);
     memset(run->batch.inputs, 0, sizeof *run->batch.inputs * run->batch.count);
     run->batch.rows = 0;
@@ -88,9 +89,12 @@ nt_tensor nt__tracing_loss(nt__tracing *t) {
     check_returned(t, "loss", loss);
     t->loss = nt__quotient_kept(t->graph);
     if (t->loss.value.trace && t->loss.value.id != loss.id)
-        nt__trace_fail((nt_site){0}, t->run->experiment->file,
-                       "loss made an nt_weighted_loss and returned another tensor, so the count would be lost: return "
-                       "nt_weighted_loss(sum, count) itself, and add terms to its sum");
+        nt__trace_fail(
+            (nt_site){0}, t->run->experiment->file,
+            "loss made an nt_weighted_loss and returned another tensor, so the count would be lost: return "
+            "nt_weighted_loss(sum, count) itself, and add further terms to its sum: what is itself a sum over "
+            "the samples as it is, what is not, as a penalty of the parameters, times the count: "
+            "nt_weighted_loss(nt_add(sum, nt_mul(penalty, count)), count)");
     return loss;
 }
 
@@ -213,20 +217,22 @@ nt_status nt__tracing_finish(nt__tracing *t, const char *role, const nt__result 
     return nt__program_new(t->run->engine, &spec, &printed, out);
 }
 
+static nt_status check_claim(nt_run *run, const nt__claim *claim) {
+    if (claim->role == NT__ROLE_DEVICE) return nt__device_claims_add(run, claim);
+    if (claim->role != NT__ROLE_BATCH) return NT_OK;
+    nt_status status = nt__data_claim(run->data, run->batch_fields[claim->index].name, &claim->bounds, claim->advice);
+    if (status == NT_OK) return NT_OK;
+    return nt__fail_in(status, "%s:%d in %s", claim->site.file, claim->site.line, claim->site.function);
+}
+
 /* Labels outside their range would make a wrong loss without a word: when a run is made the splits are looked through
- * once, and the batches of sources as they come. */
+ * once, and the batches of sources as they come. Device fields are looked at now and whenever they get another value.
+ */
 nt_status nt__tracing_check_claims(nt__tracing *t) {
     if (t->run->is_check) return NT_OK;
     size_t count;
+    nt_status status = NT_OK;
     const nt__claim *claims = nt__claims(t->graph, &count);
-    nt_run *run = t->run;
-    for (size_t i = 0; i < count; i++) {
-        if (claims[i].role != NT__ROLE_BATCH) continue;
-        const char *field = run->batch_fields[claims[i].index].name;
-        nt_status status = nt__data_claim_range(run->data, field, claims[i].low, claims[i].limit, claims[i].advice);
-        if (status != NT_OK)
-            return nt__fail_in(status, "%s:%d in %s", claims[i].site.file, claims[i].site.line,
-                               claims[i].site.function);
-    }
-    return NT_OK;
+    for (size_t i = 0; status == NT_OK && i < count; i++) status = check_claim(t->run, &claims[i]);
+    return status;
 }

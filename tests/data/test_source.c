@@ -467,14 +467,20 @@ static void a_request_is_not_for_the_source_to_change(void **state) {
     }
 }
 
+/* Integers in low <= value < limit. */
+static nt_status claim(nt_data *data, const char *field, int64_t low, int64_t limit, const char *advice) {
+    const nt__bounds bounds = {.low = (double)low, .high = (double)limit - 1, .integers = true};
+    return nt__data_claim(data, field, &bounds, advice);
+}
+
 /* Arrays are looked through at setup, what a source gives as it comes. */
 static void labels_out_of_range_are_an_error_of_their_batch(void **state) {
     (void)state;
     int batches;
     made m = MADE(23);
     nt_data *data = data_of(&m, (nt_split_options){.batch = 5, .first = 2});
-    assert_int_equal(nt__data_claim_range(data, "label", 0, 50, NULL), NT_OK);
-    assert_int_equal(nt__data_claim_range(data, "label", 1, 19, "count again"), NT_OK); /* the narrower one counts */
+    assert_int_equal(claim(data, "label", 0, 50, NULL), NT_OK);
+    assert_int_equal(claim(data, "label", 1, 19, "count again"), NT_OK); /* the narrower one counts */
     assert_int_equal(m.reads, 0);
     nt__stream *stream = open_pass(data, pass_options());
     assert_int_equal(count_batches(stream, &batches), NT_INVALID);

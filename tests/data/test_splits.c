@@ -8,6 +8,7 @@
 
 #include "made.h"
 
+#include <math.h>
 #include <stdio.h>
 
 /* ---- what is kept ----------------------------------------------------------------------------------------------- */
@@ -354,6 +355,12 @@ static void splits_have_the_same_fields(void **state) {
 
 /* ---- the range of integers -------------------------------------------------------------------------------------- */
 
+/* Integers in low <= value < limit. */
+static nt_status claim(nt_data *data, const char *field, int64_t low, int64_t limit, const char *advice) {
+    const nt__bounds bounds = {.low = (double)low, .high = (double)limit - 1, .integers = true};
+    return nt__data_claim(data, field, &bounds, advice);
+}
+
 static void integers_out_of_range_are_named(void **state) {
     (void)state;
     nt_data *data = nt__data_new();
@@ -364,26 +371,98 @@ static void integers_out_of_range_are_named(void **state) {
     nt_split_field(data, "train", "tokens", nt_array_retain(tokens));
     nt_split_field(data, "train", "score", made_line(NT_F32, 60));
 
-    assert_int_equal(nt__data_claim_range(data, "label", 20, 50, NULL),
-                     NT_OK); /* rows outside the split do not count */
-    assert_int_equal(nt__data_claim_range(data, "label", 20, 49, NULL), NT_INVALID);
+    assert_int_equal(claim(data, "label", 20, 50, NULL), NT_OK); /* rows outside the split do not count */
+    assert_int_equal(claim(data, "label", 20, 49, NULL), NT_INVALID);
     assert_string_equal(nt_error_message(), "split 'train', field 'label', row 49: 49 is not in 20..48");
-    assert_int_equal(nt__data_claim_range(data, "label", 21, 50, NULL), NT_INVALID);
+    assert_int_equal(claim(data, "label", 21, 50, NULL), NT_INVALID);
     assert_string_equal(nt_error_message(), "split 'train', field 'label', row 20: 20 is not in 21..49");
     nt_array_set(label, 37, -1);
-    assert_int_equal(nt__data_claim_range(data, "label", 0, 50, "look again"), NT_INVALID);
+    assert_int_equal(claim(data, "label", 0, 50, "look again"), NT_INVALID);
     assert_string_equal(nt_error_message(), "split 'train', field 'label', row 37: -1 is not in 0..49; look again");
 
-    assert_int_equal(nt__data_claim_range(data, "tokens", 200, 493, NULL), NT_OK);
-    assert_int_equal(nt__data_claim_range(data, "tokens", 200, 492, NULL), NT_INVALID);
+    assert_int_equal(claim(data, "tokens", 200, 493, NULL), NT_OK);
+    assert_int_equal(claim(data, "tokens", 200, 492, NULL), NT_INVALID);
     assert_string_equal(nt_error_message(), "split 'train', field 'tokens', row 49: 492 is not in 200..491");
 
-    assert_int_equal(nt__data_claim_range(data, "score", 0, 60, NULL), NT_INVALID);
+    assert_int_equal(claim(data, "score", 0, 60, NULL), NT_INVALID);
     assert_message_has_all((const char *[]){"split 'train', field 'score'", "f32", "integers"}, 3);
-    assert_int_equal(nt__data_claim_range(data, "lable", 0, 60, NULL), NT_OK); /* no split has it */
+    assert_int_equal(claim(data, "lable", 0, 60, NULL), NT_OK); /* no split has it */
     nt_array_free(label);
     nt_array_free(tokens);
     nt__data_free(data);
+}
+
+/* Numbers of any type: what is just outside is told with digits that show it. */
+static void numbers_out_of_bounds_are_named(void **state) {
+    (void)state;
+    static const struct {
+        double value;
+        nt__bounds bounds;
+        const char *wrong; /* "": right */
+    } cases[] = {
+        {1, {.low = 0, .high = 1}, ""},
+        {-0.0, {.low = 0, .high = 1}, ""},
+        {255, {.low = 0, .high = 1}, "255 is not in 0..1"},
+        {1 + 0x1p-23, {.low = 0, .high = 1}, "1.0000001 is not in 0..1"},
+        {-0.1, {.low = 0, .high = 1}, "-0.1 is not in 0..1"},
+        {NAN, {.low = 0, .high = 1}, "nan is not in 0..1"},
+        {INFINITY, {.low = 0, .high = INFINITY}, "inf is not a finite number from 0 on"},
+        {1e30, {.low = 0, .high = INFINITY}, ""},
+        {0, {.low = 0, .high = INFINITY}, ""},
+        {0, {.low = 0, .high = INFINITY, .above_low = true}, "0 is not a finite number above 0"},
+        {1e-30, {.low = 0, .high = INFINITY, .above_low = true}, ""},
+        {1, {.low = 0, .high = 1, .below_high = true}, "1 is not in 0 <= x < 1"},
+        {1 - 0x1p-24, {.low = 0, .high = 1, .below_high = true}, ""},
+        {-1, {.low = -1, .high = 1, .signs = true}, ""},
+        {1, {.low = -1, .high = 1, .signs = true}, ""},
+        {0, {.low = -1, .high = 1, .signs = true}, "0 is not -1 or 1"},
+        {NAN, {.low = -1, .high = 1, .signs = true}, "nan is not -1 or 1"},
+        {1, {.low = 0, .high = 1, .sums_to_1 = 1}, ""},
+        {0.5, {.low = 0, .high = 1, .sums_to_1 = 1}, "its 1 probabilities sum to 0.5 and not to 1 (within 0.01)"},
+        {0.995, {.low = 0, .high = 1, .sums_to_1 = 1}, ""},
+        {0.5, {.low = 0, .high = 1, .sums_to_1 = 2}, ""}, /* it goes on in another row */
+    };
+    static const nt_dtype types[] = {NT_F32, NT_F64};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        for (int t = 0; t < 2; t++) {
+            nt_data *data = nt__data_new();
+            nt_array *x = nt_array_new(types[t], nt_dims(3));
+            for (int row = 0; row < 3; row++)
+                nt_array_set(x, row, cases[i].bounds.low == -1 || row == 0 ? 1 : 1 - 0x1p-24);
+            nt_array_set(x, 2, cases[i].value);
+            nt_split(data, "train", .batch = 1, .first = 1);
+            nt_split_field(data, "train", "x", x);
+            nt_status status = nt__data_claim(data, "x", &cases[i].bounds, NULL);
+            char wanted[128] = "";
+            if (*cases[i].wrong) snprintf(wanted, sizeof wanted, "split 'train', field 'x', row 2: %s", cases[i].wrong);
+            assert_int_equal(status, *wanted ? NT_INVALID : NT_OK);
+            if (*wanted && !(t == 1 && strstr(wanted, "1.0000001"))) assert_string_equal(nt_error_message(), wanted);
+            nt__data_free(data);
+        }
+}
+
+/* Probabilities of each sample, wherever their axis is reshaped to, and types that no fast loop is for. */
+static void sums_and_other_types_are_looked_at(void **state) {
+    (void)state;
+    static const nt_dtype types[] = {NT_F32, NT_F64, NT_BF16, NT_F16, NT_U8, NT_I32, NT_BOOL};
+    const nt__bounds shares = {.low = 0, .high = 1, .sums_to_1 = 3};
+    for (size_t t = 0; t < sizeof types / sizeof *types; t++) {
+        nt_data *data = nt__data_new();
+        nt_array *y = nt_array_new(types[t], nt_dims(4, 2, 3));
+        for (int i = 0; i < 8; i++) nt_array_set(y, 3 * i + i % 3, 1);
+        nt_split(data, "val", .batch = 2);
+        nt_split_field(data, "val", "y", nt_array_retain(y));
+        assert_int_equal(nt__data_claim(data, "y", &shares, NULL), NT_OK);
+        nt_array_set(y, 19, 1);
+        assert_int_equal(nt__data_claim(data, "y", &shares, NULL), NT_OK); /* an equal claim was checked */
+        nt__bounds again = shares;
+        again.high = 1.5;
+        assert_int_equal(nt__data_claim(data, "y", &again, NULL), NT_INVALID);
+        assert_string_equal(nt_error_message(),
+                            "split 'val', field 'y', row 3: its 3 probabilities sum to 2 and not to 1 (within 0.01)");
+        nt_array_free(y);
+        nt__data_free(data);
+    }
 }
 
 static void the_range_holds_for_large_numbers(void **state) {
@@ -394,12 +473,12 @@ static void the_range_holds_for_large_numbers(void **state) {
     nt_split(data, "train", .batch = 1);
     nt_split_field(data, "train", "id", large);
     const int64_t limit = INT64_C(1) << 53;
-    assert_int_equal(nt__data_claim_range(data, "id", 0, limit, NULL), NT_INVALID);
+    assert_int_equal(claim(data, "id", 0, limit, NULL), NT_INVALID);
     assert_message_has_all((const char *[]){"row 1: 18446744073709551616", "0..9007199254740991"}, 2);
-    ((uint64_t *)large->data)[1] = (uint64_t)limit - 1;
-    assert_int_equal(nt__data_claim_range(data, "id", 0, limit, NULL), NT_OK);
     ((uint64_t *)large->data)[1] = (uint64_t)limit + 1;
-    assert_int_equal(nt__data_claim_range(data, "id", 0, limit, NULL), NT_INVALID);
+    assert_int_equal(claim(data, "id", 0, limit, NULL), NT_INVALID);
+    ((uint64_t *)large->data)[1] = (uint64_t)limit - 1;
+    assert_int_equal(claim(data, "id", 0, limit, NULL), NT_OK);
     nt__data_free(data);
 }
 
@@ -424,6 +503,8 @@ int main(void) {
         cmocka_unit_test(splits_have_the_same_fields),
         cmocka_unit_test(integers_out_of_range_are_named),
         cmocka_unit_test(the_range_holds_for_large_numbers),
+        cmocka_unit_test(numbers_out_of_bounds_are_named),
+        cmocka_unit_test(sums_and_other_types_are_looked_at),
     };
     return cmocka_run_group_tests_name("splits", tests, NULL, NULL);
 }

@@ -127,8 +127,8 @@ static void a_claim_sticks_to_the_argument(void **state) {
     assert_int_equal(count, 1);
     assert_int_equal(claims[0].role, 1);
     assert_int_equal(claims[0].index, 4);
-    assert_int_equal(claims[0].low, 0);
-    assert_int_equal(claims[0].limit, 10);
+    assert_true(claims[0].bounds.low == 0);
+    assert_true(claims[0].bounds.high == 9);
     assert_int_equal(claims[0].site.line, 12);
     assert_string_equal(claims[0].site.function, "loss");
     assert_sound(graph);

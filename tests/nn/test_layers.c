@@ -382,7 +382,7 @@ static void integers_of_an_embedding_are_claimed_to_be_rows(void **state) {
     size_t count;
     const nt__claim *claims = nt__claims(f.graph, &count);
     assert_int_equal(count, 1);
-    assert_true(claims[0].index == 5 && claims[0].low == 0 && claims[0].limit == 100);
+    assert_true(claims[0].index == 5 && claims[0].bounds.low == 0 && claims[0].bounds.high == 99);
     assert_ends(&f, "e.weight f32[100,16]", "");
 }
 

@@ -379,8 +379,8 @@ static void labels_are_claimed_to_be_classes(void **state) {
     const nt__claim *claims = nt__claims(graph, &count);
     assert_int_equal(count, 1);
     assert_int_equal(claims[0].index, 7);
-    assert_int_equal(claims[0].low, 0);
-    assert_int_equal(claims[0].limit, 10);
+    assert_true(claims[0].bounds.low == 0);
+    assert_true(claims[0].bounds.high == 9);
     assert_non_null(strstr(claims[0].advice, ".ignores = true"));
     assert_int_equal(claims[0].site.line, line);
     assert_string_equal(claims[0].site.function, __func__);
@@ -610,10 +610,114 @@ static void an_ignored_label_is_claimed_too(void **state) {
         size_t count;
         const nt__claim *claims = nt__claims(graph, &count);
         assert_int_equal(count, 1);
-        assert_true(claims[0].low == cases[i].low && claims[0].limit == cases[i].limit);
+        assert_true(claims[0].bounds.low == cases[i].low && claims[0].bounds.high == cases[i].limit - 1);
         assert_null(strstr(claims[0].advice, ".ignores"));
         nt__trace_end(graph);
     }
+}
+
+/* ---- what is claimed of floating numbers ------------------------------------------------------------------------ */
+
+enum { CLAIMED = 7 };
+
+static nt_tensor claimed(nt_shape shape) {
+    return traced_input(CLAIMED, (nt__type){NT_F32, shape});
+}
+
+static void claim_soft(const layer_trace *t) {
+    nt_cross_entropy(t->x, claimed(nt_dims(4, 10)));
+}
+static void claim_soft_reshaped(const layer_trace *t) {
+    nt_cross_entropy(t->x,
+                     nt_convert(nt_reshape(traced_input(CLAIMED, (nt__type){NT_U8, nt_dims(2, 20)}), 4, 10), NT_F32));
+}
+static void claim_binary(const layer_trace *t) {
+    nt_binary_cross_entropy(t->x, nt_stop_gradient(claimed(nt_dims(4, 10))));
+}
+static void claim_binary_turned(const layer_trace *t) {
+    nt_binary_cross_entropy(t->x, nt_transpose(claimed(nt_dims(10, 4)), 1, 0));
+}
+static void claim_binary_stretched(const layer_trace *t) {
+    nt_binary_cross_entropy(t->x, nt_broadcast(claimed(nt_dims(4, 1)), nt_dims(4, 10)));
+}
+static void claim_hinge(const layer_trace *t) {
+    nt_hinge(t->x, claimed(nt_dims(4, 10)));
+}
+static void claim_kl(const layer_trace *t) {
+    nt_kl_divergence(t->x, claimed(nt_dims(4, 10)));
+}
+static void claim_flat_kl(const layer_trace *t) {
+    nt_kl_divergence(nt_reshape(t->x, 40), claimed(nt_dims(40)));
+}
+static void claim_smoothing(const layer_trace *t) {
+    nt_cross_entropy(t->x, nt_full(NT_I32, nt_dims(4), 1), .label_smoothing = claimed((nt_shape){0}));
+}
+static void claim_weights(const layer_trace *t) {
+    nt_cross_entropy(t->x, nt_full(NT_I32, nt_dims(4), 1), .class_weights = claimed(nt_dims(10)));
+}
+static void claim_temperature(const layer_trace *t) {
+    nt_info_nce(t->x, t->x, claimed((nt_shape){0}));
+}
+static void claim_count(const layer_trace *t) {
+    nt_weighted_loss(nt_sum(t->x), claimed((nt_shape){0}));
+}
+static void claim_nothing_of_what_is_computed(const layer_trace *t) {
+    nt_binary_cross_entropy(t->x, nt_div(claimed(nt_dims(4, 10)), 255));
+    nt_binary_cross_entropy(t->x, nt_convert(nt_convert(claimed(nt_dims(4, 10)), NT_BOOL), NT_F32));
+    nt_binary_cross_entropy(t->x, nt_convert(nt_convert(claimed(nt_dims(4, 10)), NT_I32), NT_F32));
+    nt_cross_entropy(t->x, nt_transpose(claimed(nt_dims(10, 4)), 1, 0));
+}
+
+static void ranges_of_floating_numbers_are_claimed(void **state) {
+    (void)state;
+    static const struct {
+        void (*call)(const layer_trace *t);
+        nt__bounds bounds;
+    } cases[] = {
+        {claim_soft, {.low = 0, .high = 1, .sums_to_1 = 10}},
+        {claim_soft_reshaped, {.low = 0, .high = 1, .sums_to_1 = 10}},
+        {claim_binary, {.low = 0, .high = 1}},
+        {claim_binary_turned, {.low = 0, .high = 1}},
+        {claim_binary_stretched, {.low = 0, .high = 1}},
+        {claim_hinge, {.low = -1, .high = 1, .signs = true}},
+        {claim_kl, {.low = 0, .high = 1, .sums_to_1 = 10}},
+        {claim_flat_kl, {.low = 0, .high = 1}},
+        {claim_smoothing, {.low = 0, .high = 1, .below_high = true}},
+        {claim_weights, {.low = 0, .high = INFINITY}},
+        {claim_temperature, {.low = 0, .high = INFINITY, .above_low = true}},
+        {claim_count, {.low = 0, .high = INFINITY}},
+        {claim_nothing_of_what_is_computed, {.high = 0}},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        layer_trace t = layer_trace_begin(nt_dims(4, 10));
+        size_t count;
+        cases[i].call(&t);
+        assert_int_equal(nt__trace_status(t.graph), NT_OK);
+        const nt__claim *claims = nt__claims(t.graph, &count);
+        assert_int_equal(count, cases[i].bounds.high != 0);
+        if (count) assert_int_equal(claims[0].index, CLAIMED);
+        if (count) assert_true(nt__bounds_equal(&claims[0].bounds, &cases[i].bounds));
+        layer_trace_end(&t);
+    }
+}
+
+static void constant_targets(const layer_trace *t) {
+    nt_binary_cross_entropy(t->x, nt_full(NT_F32, nt_dims(4, 10), 2));
+}
+static void constant_weights(const layer_trace *t) {
+    static const float weights[10] = {1, 1, 1, -1};
+    nt_array *array = nt_array_from(NT_F32, nt_dims(10), weights);
+    nt_cross_entropy(t->x, nt_full(NT_I32, nt_dims(4), 1), .class_weights = nt_constant(array));
+    nt_array_free(array);
+}
+
+static void constants_out_of_their_range_are_refused(void **state) {
+    (void)state;
+    static const layer_refusal cases[] = {
+        {constant_targets, "binary_cross_entropy: targets, element 0: 2 is not in 0..1"},
+        {constant_weights, "cross_entropy: class_weights, element 3: -1 is not a finite number from 0 on"},
+    };
+    layers_refuse(nt_dims(4, 10), cases, sizeof cases / sizeof *cases);
 }
 
 static int close_engine(void **state) {
@@ -640,6 +744,8 @@ int main(void) {
         cmocka_unit_test(what_was_never_set_is_refused),
         cmocka_unit_test(numbers_out_of_their_range_are_refused),
         cmocka_unit_test(an_ignored_label_is_claimed_too),
+        cmocka_unit_test(ranges_of_floating_numbers_are_claimed),
+        cmocka_unit_test(constants_out_of_their_range_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, close_engine);
 }

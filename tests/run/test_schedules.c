@@ -347,15 +347,28 @@ static void a_value_that_is_not_finite_ends_the_run(void **state) {
     assert_int_equal(nt__engine_counts_now().all_buffers.live_count, 0);
 }
 
+static double falling(int64_t step, int64_t total, void *context) {
+    (void)total;
+    (void)context;
+    return (double)(5 - step);
+}
+
+/* When the run is made, and where a function of the user's gives it at its step. */
 static void a_negative_rate_ends_the_run(void **state) {
     (void)state;
     Names e = Names_defaults();
     nt_run_options options = quiet_options(NULL);
     options.schedules = only("opt.learning_rate", nt_schedule_linear(0.25, -0.25));
-    nt_run *run = make(&e, options);
-    assert_fails(nt_train(run), NT_INVALID,
+    nt_run *run;
+    assert_fails(nt_run_new(Names_experiment(), &e, &options, &run), NT_INVALID,
                  "schedule 'opt.learning_rate' of the run's option gave -0.0625 for step 6 of 8: a learning rate must "
                  "not be negative");
+    options.schedules = only("opt.learning_rate", nt_schedule_of(falling, NULL));
+    run = make(&e, options);
+    assert_fails(
+        nt_train(run), NT_INVALID,
+        "schedule 'opt.learning_rate' of the run's option gave -1 for step 6 of 8: a learning rate must not be "
+        "negative");
     assert_int_equal(nt_run_step(run), 5);
     nt_run_free(run);
     options.schedules = only("device.learning_rate", nt_schedule_constant(-1)); /* no rate */

@@ -1,0 +1,56 @@
+/* What programs claim of Device fields: checked when a trace says it, and whenever a field gets another value.
+ * Not here: claims about fields of a batch (the folder data).
+ */
+#include "run/run_internal.h"
+
+static nt_status check(const nt_run *run, const nt__device_claim *claim, const void *elements) {
+    const nt__device_slot *slot = &run->device_fields.slots[claim->slot];
+    nt__outside outside;
+    size_t count = (size_t)nt_shape_elements(slot->type.shape);
+    if (nt__bounds_hold(&claim->bounds, slot->type.dtype, elements, count, &outside)) return NT_OK;
+    if (slot->type.shape.rank == 0)
+        return nt__fail(NT_INVALID, "%s: Device field '%s': %s", claim->place, slot->name, outside.text);
+    return nt__fail(NT_INVALID, "%s: Device field '%s', element %zu: %s", claim->place, slot->name, outside.element,
+                    outside.text);
+}
+
+static bool is_known(const nt_run *run, const nt__claim *claim) {
+    for (size_t i = 0; i < run->device_fields.claim_count; i++) {
+        const nt__device_claim *known = &run->device_fields.claims[i];
+        if (known->slot == (size_t)claim->index && nt__bounds_equal(&known->bounds, &claim->bounds)) return true;
+    }
+    return false;
+}
+
+nt_status nt__device_claims_add(nt_run *run, const nt__claim *claim) {
+    nt__device_fields *fields = &run->device_fields;
+    if (is_known(run, claim)) return NT_OK;
+    if (!NT__GROW(fields->claims, fields->claim_count, fields->claim_capacity)) return NT_OUT_OF_MEMORY;
+    nt__device_claim *kept = &fields->claims[fields->claim_count];
+    *kept = (nt__device_claim){(size_t)claim->index, claim->bounds,
+                               nt__sprintf("%s:%d in %s", claim->site.file, claim->site.line, claim->site.function)};
+    if (!kept->place) return NT_OUT_OF_MEMORY;
+    fields->claim_count++;
+    return check(run, kept, nt__device_slot_data(run, kept->slot));
+}
+
+nt_status nt__device_claims_check(const nt_run *run, size_t slot, const void *elements) {
+    nt_status status = NT_OK;
+    for (size_t i = 0; status == NT_OK && i < run->device_fields.claim_count; i++)
+        if (run->device_fields.claims[i].slot == slot) status = check(run, &run->device_fields.claims[i], elements);
+    return status;
+}
+
+nt_status nt__device_claims_check_number(const nt_run *run, size_t field, double number) {
+    char value[sizeof(double)];
+    nt_status status = nt__field_from_number(&run->experiment->fields[field], number, value);
+    return status == NT_OK ? nt__device_claims_check(run, run->device_fields.first[field], value) : status;
+}
+
+void nt__device_claims_free(nt_run *run) {
+    nt__device_fields *fields = &run->device_fields;
+    for (size_t i = 0; i < fields->claim_count; i++) nt__free(fields->claims[i].place);
+    nt__free(fields->claims);
+    fields->claims = NULL;
+    fields->claim_count = fields->claim_capacity = 0;
+}
