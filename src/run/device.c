@@ -139,22 +139,24 @@ static nt_status upload_accumulator(nt_run *run, size_t g) {
     return upload_filled(run, name, NT__ACCUMULATOR, nt__gradients_type(group), 0, &run->device.accumulators[g]);
 }
 
-/* What only training needs of a group that is trained: scalars, accumulator, what the decay needs, state of the rule.
- */
+/* What training needs of a group that is trained and does not change: scalars, what the decay needs. */
 static nt_status upload_optimizer(nt_run *run, size_t g, const void *parameters) {
     const nt__training *training = &run->training[g];
-    if (training->frozen) return NT_OK;
     nt_status status = nt__rate_write(run, &run->rates[g], run->settings.learning_rate);
-    size_t inputs = nt__rule_input_count(&training->rule), states = nt__rule_state_count(&training->rule);
+    size_t inputs = nt__rule_input_count(&training->rule);
     for (size_t i = 0; status == NT_OK && i < inputs; i++) {
         nt__rate *input = &run->inputs[training->first_input + i];
         status = nt__rate_write(run, input, input->value);
     }
-    if (status != NT_OK) return status;
-    status = upload_accumulator(run, g);
     if (status == NT_OK) status = upload_decayed(run, g);
     if (status == NT_OK) status = upload_anchor(run, g, parameters);
-    if (status == NT_OK) status = upload_places(run, g);
+    return status == NT_OK ? upload_places(run, g) : status;
+}
+
+/* What a launch takes and gives another value: accumulator, state of the rule. */
+static nt_status upload_donated(nt_run *run, size_t g, const void *parameters) {
+    size_t states = nt__rule_state_count(&run->training[g].rule);
+    nt_status status = upload_accumulator(run, g);
     for (size_t s = 0; status == NT_OK && s < states; s++) status = upload_state(run, g, s, parameters);
     return status;
 }
@@ -174,8 +176,9 @@ static nt_status fail_for_largest(const nt_run *run, size_t g) {
                        largest->path, nt__type_text(largest->type, text));
 }
 
-/* Draws the initial values of a group's leaves into one flat array and uploads it, and what else starts from it. */
-static nt_status upload_parameters(nt_run *run, size_t g) {
+/* Draws the initial values of a group's leaves into one flat array and uploads it, and what else starts from it.
+ * `is_second`: of a second device, which shares what does not change. */
+static nt_status upload_parameters(nt_run *run, size_t g, bool is_second) {
     const nt__group *group = &run->layout.groups[g];
     size_t count, size = nt_dtype_size(group->dtype);
     const nt__leaf *leaves = nt__model_leaves(run->model, &count);
@@ -191,7 +194,9 @@ static nt_status upload_parameters(nt_run *run, size_t g) {
     if (status == NT_OK)
         status = nt__buffer_upload(run->engine, 0, name, NT__PARAMETERS, nt__group_type(group), flat,
                                    &run->device.parameters[g]);
-    if (status == NT_OK && run->train) status = upload_optimizer(run, g, flat);
+    bool trains = run->train && !run->training[g].frozen;
+    if (status == NT_OK && trains && !is_second) status = upload_optimizer(run, g, flat);
+    if (status == NT_OK && trains) status = upload_donated(run, g, flat);
     nt__free(flat);
     return status;
 }
@@ -220,13 +225,12 @@ static void bind_averages(nt_run *run) {
         if (nt__rule_averages(&run->training[g].rule)) run->device.average_results[count++] = &run->device.averages[g];
 }
 
-nt_status nt__device_setup(nt_run *run) {
+static nt_status set_up(nt_run *run, bool is_second) {
     if (!make_room(run)) return NT_OUT_OF_MEMORY;
     bind_averages(run);
     nt_status status = NT_OK;
-    for (size_t g = 0; status == NT_OK && g < run->layout.group_count; g++) {
-        status = upload_parameters(run, g);
-    }
+    for (size_t g = 0; status == NT_OK && g < run->layout.group_count; g++)
+        status = upload_parameters(run, g, is_second);
     if (status == NT_OK) status = nt__layer_states_upload(run);
     if (status == NT_OK && run->train && run->weighted)
         status = upload_filled(run, "accumulator.count", NT__ACCUMULATOR, (nt__type){run->count_dtype, {0}}, 0,
@@ -237,6 +241,10 @@ nt_status nt__device_setup(nt_run *run) {
     return status;
 }
 
+nt_status nt__device_setup(nt_run *run) {
+    return set_up(run, false);
+}
+
 static void free_scalars(nt__rate *scalars, size_t count) {
     for (size_t i = 0; i < count; i++) {
         nt__buffer_free(&scalars[i].buffer);
@@ -244,13 +252,22 @@ static void free_scalars(nt__rate *scalars, size_t count) {
     }
 }
 
-void nt__device_free(nt_run *run) {
+/* What a second device has too. */
+static void free_carried(nt_run *run) {
     size_t groups = run->device.parameters ? run->layout.group_count : 0;
     for (size_t g = 0; g < groups; g++) {
         nt__buffer_free(&run->device.parameters[g]);
         if (run->device.accumulators) nt__buffer_free(&run->device.accumulators[g]);
         if (run->device.averages) nt__buffer_free(&run->device.averages[g]);
     }
+    for (size_t s = 0; run->device.states && s < run->state_count; s++) nt__buffer_free(&run->device.states[s]);
+    nt__layer_states_free(run);
+    for (int flag = 0; flag < 2; flag++) nt__buffer_free(&run->device.flags[flag]);
+    nt__buffer_free(&run->device.count);
+    nt__buffer_free(&run->device.outputs);
+}
+
+void nt__device_free(nt_run *run) {
     if (run->rates) free_scalars(run->rates, run->layout.group_count);
     if (run->inputs) free_scalars(run->inputs, run->input_count);
     for (size_t g = 0; run->training && g < run->layout.group_count; g++) {
@@ -258,11 +275,20 @@ void nt__device_free(nt_run *run) {
         nt__buffer_free(&run->training[g].anchor_elements);
         for (int i = 0; i < NT__PLACE_TABLES; i++) nt__buffer_free(&run->training[g].places[i]);
     }
-    for (size_t s = 0; run->device.states && s < run->state_count; s++) nt__buffer_free(&run->device.states[s]);
-    nt__layer_states_free(run);
-    for (int flag = 0; flag < 2; flag++) nt__buffer_free(&run->device.flags[flag]);
-    nt__buffer_free(&run->device.count);
-    nt__buffer_free(&run->device.outputs);
+    free_carried(run);
+}
+
+nt_status nt__device_swap(nt_run *run, nt__device *own) {
+    *own = run->device;
+    run->device = (nt__device){0};
+    nt_status status = set_up(run, true);
+    if (status != NT_OK) nt__device_swap_back(run, own);
+    return status;
+}
+
+void nt__device_swap_back(nt_run *run, const nt__device *own) {
+    free_carried(run);
+    run->device = *own;
 }
 
 /* ---- launching -------------------------------------------------------------------------------------------------- */

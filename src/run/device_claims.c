@@ -43,8 +43,8 @@ nt_status nt__device_claims_check(const nt_run *run, size_t slot, const void *el
 
 nt_status nt__device_claims_check_number(const nt_run *run, size_t field, double number) {
     char value[sizeof(double)];
-    nt_status status = nt__field_from_number(&run->experiment->fields[field], number, value);
-    return status == NT_OK ? nt__device_claims_check(run, run->device_fields.first[field], value) : status;
+    if (nt__field_from_number(&run->experiment->fields[field], number, value) != NT_OK) return NT_OK;
+    return nt__device_claims_check(run, run->device_fields.first[field], value);
 }
 
 void nt__device_claims_free(nt_run *run) {

@@ -206,6 +206,11 @@ typedef struct nt__position {
     nt__hash order;
 } nt__position;
 
+/* A micro-batch of training. */
+typedef struct nt__place {
+    int64_t step, epoch, batch; /* the step counted from 1, the micro-batch of its epoch from 0 */
+} nt__place;
+
 /* Its records: those that it writes, and the one that it goes on from. */
 typedef struct nt__recording {
     nt__record_writer *writer; /* open while it trains */
@@ -345,6 +350,7 @@ struct nt_run {
 
     /* How far it is. */
     int64_t step, epoch;
+    nt__place closed;     /* where the newest step closed; step 0: this handle has made none */
     nt__position resumed; /* where the next training goes on in its epoch; all zeros: it begins one */
     bool told_waiting;    /* that training waits for data: said once */
     nt_metrics *results;
@@ -404,7 +410,9 @@ void nt__forget_waiting(nt_run *run);
 nt_status nt__weights_start(nt_run *run, const nt_run_options *options);
 /* NT_DIVERGED when a parameter has an infinity or is not a number, or a layer state is not a number; `path` is not
  * written then. The elements are aligned. */
-nt_status nt__check_finite(const char *path, const nt__named_array *array, bool is_state);
+nt_status nt__check_finite(const nt_run *run, const char *path, const nt__named_array *array, bool is_state);
+/* Elements of a parameter that are infinite or not a number, of a state those that are not a number. */
+int64_t nt__count_bad(nt__type type, const void *elements, bool is_state);
 /* Where the parameter lies in a host copy of its group's buffer. */
 char *nt__row_data(const nt__row *row, const nt_array *flat);
 /* Error when there is no layout yet. */
@@ -457,6 +465,10 @@ void nt__drift_compare_groups(const nt_run *run, const nt_run *now, nt__text *re
 /* device.c: what lives on the device for as long as the handle, and what a program is called with. */
 nt_status nt__device_setup(nt_run *run);
 void nt__device_free(nt_run *run);
+/* A second one in place of the run's, with initial values, for launches that must not change the run; *own keeps what
+ * the run has until it is swapped back. After a failure the run has its own. */
+nt_status nt__device_swap(nt_run *run, nt__device *own);
+void nt__device_swap_back(nt_run *run, const nt__device *own);
 nt_status nt__launch(nt_run *run, nt__program *program, const nt__routes *routes, nt__staged *staged, bool first,
                      nt__buffer *const *results);
 
@@ -498,6 +510,23 @@ bool nt__field_scheduled(const nt_run *run, size_t field);
 
 /* train.c: optimizer steps in max_epochs, whatever max_steps is. */
 int64_t nt__steps_of_all_epochs(const nt_run *run);
+/* Where the results of a launch go that has the loss, after the loss itself and without those for metrics, and those of
+ * the optimizer program: to the slots of the arguments whose memory they take. *norm: the place of the norm among the
+ * latter. */
+void nt__bind_results(nt_run *run, nt__buffer **loss_results, nt__buffer **optimizer_results, size_t *norm);
+
+/* diverged.c: a loss that is not finite. */
+typedef struct nt__divergence {
+    double loss;
+    nt__place at;
+    nt__staged *staged;        /* that micro-batch */
+    int64_t began;             /* steps made before this training */
+    double first_loss, before; /* the first loss of this training, and that of the step before; nan: there is none */
+} nt__divergence;
+/* NT_DIVERGED with what to look at. It may launch the program once more, with other parameters. */
+nt_status nt__diverged(nt_run *run, const nt__divergence *d);
+/* Adds "step 8 (micro-batches 29 to 32 of epoch 1, split 'train')". */
+void nt__add_step(const nt_run *run, const nt__place *closed, nt__text *out);
 
 /* transfers.c: transfers told in lines, when the run was asked to. What the thread moves counts for the step that
  * nt__transfers_at names, else for what nt__transfers_tell names. */
@@ -541,7 +570,7 @@ const void *nt__device_slot_data(const nt_run *run, size_t slot);
 nt_status nt__device_claims_add(nt_run *run, const nt__claim *claim);
 /* Checks elements that a slot is to have. */
 nt_status nt__device_claims_check(const nt_run *run, size_t slot, const void *elements);
-/* The same of a number, converted to the field's type. */
+/* The same of a number, converted to the field's type; NT_OK when the type does not have it. */
 nt_status nt__device_claims_check_number(const nt_run *run, size_t field, double number);
 void nt__device_claims_free(nt_run *run);
 

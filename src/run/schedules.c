@@ -249,7 +249,7 @@ static nt_status check_scalar(const nt_run *run, const nt__binding *binding, int
     return NT_OK;
 }
 
-/* A value that is not finite is told of at its step, which may never come. */
+/* A value that is not finite, or that the field's type does not have, is told of at its step, which may never come. */
 static nt_status check_ahead_at(const nt_run *run, const nt__binding *binding, int64_t step) {
     double value = nt__schedule_value(&binding->schedule, step, run->horizon);
     if (!isfinite(value)) return NT_OK;
@@ -303,7 +303,7 @@ static nt_status bind(nt_run *run, const nt_named_schedule *named) {
     if (status == NT_OK) status = check_unique(run, binding);
     if (status != NT_OK) return nt__fail_in(status, "schedule '%s' of %s", named->name, source_of(run));
     run->binding_count++;
-    return check_ahead(run, binding);
+    return NT_OK;
 }
 
 /* A group's own schedule comes before that of all groups (S11). */
@@ -342,6 +342,7 @@ static nt_status bind_all(nt_run *run, const nt_named_schedule *items, size_t co
     run->bindings = nt__arena_alloc(&run->arena, count + 1, sizeof *run->bindings);
     if (!run->bindings) return NT_OUT_OF_MEMORY;
     for (size_t i = 0; status == NT_OK && i < count; i++) status = bind(run, &items[i]);
+    for (size_t i = 0; status == NT_OK && i < count; i++) status = check_ahead(run, &run->bindings[i]);
     if (status != NT_OK) return status;
     bind_scalars(run, run->rates, run->layout.group_count);
     bind_scalars(run, run->inputs, run->input_count);

@@ -76,7 +76,7 @@ static nt_status add_buffer(void *context, const char *name, nt__buffer *buffer)
 
 static nt_status check_finite(const nt_run *run, const nt__row *row, const void *at) {
     const nt__named_array named = {row->path, row->type, at};
-    return run->settings.check_divergence ? nt__check_finite("the checkpoint", &named, false) : NT_OK;
+    return run->settings.check_divergence ? nt__check_finite(run, "the checkpoint", &named, false) : NT_OK;
 }
 
 /* The parameters of a group, one array each, where they lie in the copy of its buffer. */

@@ -27,48 +27,21 @@ typedef struct loop {
     double started;
     double first_batch; /* nt__seconds when the first micro-batch of this pass was there; 0: none was yet */
     int64_t steps_in_all;
+    int64_t began;                  /* steps made before this training */
+    double first_loss, newest_loss; /* of the steps of this training that are complete; nan: there is none */
     nt__step_metrics metrics;
 } loop;
 
 /* ---- one micro-batch -------------------------------------------------------------------------------------------- */
 
-/* A Device field whose number is not finite; NULL: none. */
-static const nt_field_info *odd_field(const nt_run *run) {
-    for (size_t i = 0; i < run->experiment->field_count; i++) {
-        const nt_field_info *field = &run->experiment->fields[i];
-        bool is_number = field->marker == NT_DEVICE && nt__field_is_number(field);
-        if (is_number && !isfinite(nt__field_number(field, run->fields))) return field;
-    }
-    return NULL;
-}
-
-/* The largest of the groups: that of a frozen group is 0. */
-static double largest_rate(const nt_run *run) {
-    double largest = 0;
-    for (size_t g = 0; g < run->layout.group_count; g++)
-        if (run->rates[g].value > largest) largest = run->rates[g].value;
-    return largest;
-}
-
 static nt_status diverged(const loop *l, const pending *p, double loss) {
-    const nt_field_info *field = odd_field(l->run);
-    char place[NT__MESSAGE / 4];
-    snprintf(place, sizeof place, "the loss is %g at step %lld of epoch %lld (micro-batch %lld of split 'train')",
-             nt__plain_nan(loss), (long long)p->step + 1, (long long)l->run->epoch, (long long)p->staged->index + 1);
-    if (field)
-        return nt__fail(NT_DIVERGED, "%s, and Device field %s is %g: give it a finite value", place, field->name,
-                        nt__plain_nan(nt__field_number(field, l->run->fields)));
-    if (p->step == 0 && !l->run->settings.manual)
-        return nt__fail(NT_DIVERGED,
-                        "%s, before any update: look at the data of that batch for nan and infinity, at labels that "
-                        "are computed for one that is no class, at the initial values, and at what the loss divides by "
-                        "or takes the logarithm of",
-                        place);
-    return nt__fail(NT_DIVERGED,
-                    "%s. Nothing is rolled back: start again, or with resume from a checkpoint, with a lower "
-                    "learning rate (now %g) or with gradient clipping, and look at the data of that batch and "
-                    "at labels that are computed for one that is no class",
-                    place, largest_rate(l->run));
+    const nt__divergence found = {.loss = loss,
+                                  .at = {p->step + 1, l->run->epoch, p->staged->index},
+                                  .staged = p->staged,
+                                  .began = l->began,
+                                  .first_loss = l->first_loss,
+                                  .before = l->newest_loss};
+    return nt__diverged(l->run, &found);
 }
 
 static void drop(const loop *l, pending *p) {
@@ -83,6 +56,8 @@ static void drop(const loop *l, pending *p) {
 static nt_status tell_step(loop *l, const pending *p, double loss) {
     nt_run *run = l->run;
     nt_value *values = l->metrics.values;
+    l->newest_loss = loss;
+    if (isnan(l->first_loss)) l->first_loss = loss;
     values[NT__VALUE_LOSS].value = loss;
     nt__tell(run, &(nt_event){.kind = NT_EVENT_STEP,
                               .epoch = run->epoch,
@@ -168,7 +143,7 @@ static nt_status launch(loop *l, pending *p, bool first) {
         *l->norm_result = &p->norm;
         status = nt__launch(run, run->programs.optimizer, NULL, NULL, false, l->optimizer_results);
     }
-    if (status == NT_OK && p->closes) run->step++;
+    if (status == NT_OK && p->closes) run->closed = (nt__place){++run->step, run->epoch, p->staged->index};
     return status;
 }
 
@@ -387,31 +362,35 @@ static nt_status epoch(loop *l) {
 
 /* ---- a call of nt_train ----------------------------------------------------------------------------------------- */
 
-/* The slots that results are written to: those of the arguments whose memory they take. */
-static nt_status bind_results(loop *l, nt__arena *arena) {
-    nt_run *run = l->run;
-    size_t groups = run->layout.group_count, states = run->state_count;
-    size_t metrics = run->programs.train_metrics.result_count;
-    size_t results = nt__loss_result_count(run) + metrics;
-    l->loss_results = nt__arena_alloc(arena, results, sizeof *l->loss_results);
-    l->optimizer_results = nt__arena_alloc(arena, groups + states + 1, sizeof *l->optimizer_results);
-    for (int i = 0; i < 2; i++) {
-        l->slots[i].metrics = nt__arena_alloc(arena, metrics + 1, sizeof *l->slots[i].metrics);
-        if (!l->slots[i].metrics) return NT_OUT_OF_MEMORY;
-    }
-    if (!l->loss_results || !l->optimizer_results) return NT_OUT_OF_MEMORY;
+void nt__bind_results(nt_run *run, nt__buffer **loss_results, nt__buffer **optimizer_results, size_t *norm) {
     size_t trained = 0, carried = run->programs.carried_count;
-    for (size_t i = 0; i < carried; i++) l->loss_results[1 + i] = &run->device.layer_states[run->programs.carried[i]];
-    nt__buffer **accumulators = l->loss_results + 1 + carried;
-    nt__buffer **updated = run->settings.manual ? accumulators : l->optimizer_results;
-    for (size_t g = 0; g < groups; g++) {
+    for (size_t i = 0; i < carried; i++) loss_results[1 + i] = &run->device.layer_states[run->programs.carried[i]];
+    nt__buffer **accumulators = loss_results + 1 + carried;
+    nt__buffer **updated = run->settings.manual ? accumulators : optimizer_results;
+    for (size_t g = 0; g < run->layout.group_count; g++) {
         if (run->training[g].frozen) continue;
         if (!run->settings.manual) accumulators[trained] = &run->device.accumulators[g];
         updated[trained++] = &run->device.parameters[g];
     }
     if (run->weighted) accumulators[trained] = &run->device.count;
-    for (size_t s = 0; s < states; s++) updated[trained + s] = &run->device.states[s];
-    l->norm_result = &l->optimizer_results[trained + states]; /* read where the program has it */
+    for (size_t s = 0; s < run->state_count; s++) updated[trained + s] = &run->device.states[s];
+    *norm = trained + run->state_count;
+}
+
+static nt_status bind_results(loop *l, nt__arena *arena) {
+    nt_run *run = l->run;
+    size_t metrics = run->programs.train_metrics.result_count, norm;
+    size_t results = nt__loss_result_count(run) + metrics;
+    l->loss_results = nt__arena_alloc(arena, results, sizeof *l->loss_results);
+    l->optimizer_results =
+        nt__arena_alloc(arena, run->layout.group_count + run->state_count + 1, sizeof *l->optimizer_results);
+    for (int i = 0; i < 2; i++) {
+        l->slots[i].metrics = nt__arena_alloc(arena, metrics + 1, sizeof *l->slots[i].metrics);
+        if (!l->slots[i].metrics) return NT_OUT_OF_MEMORY;
+    }
+    if (!l->loss_results || !l->optimizer_results) return NT_OUT_OF_MEMORY;
+    nt__bind_results(run, l->loss_results, l->optimizer_results, &norm);
+    l->norm_result = &l->optimizer_results[norm]; /* read where the program has it */
     return NT_OK;
 }
 
@@ -479,7 +458,12 @@ static nt_status train(nt_run *run) {
     if (status == NT_OK) status = nt__drift_tell(run, true);
     if (status != NT_OK) return status;
     nt__arena arena = {0};
-    loop l = {.run = run, .started = nt__seconds(), .steps_in_all = steps_in_all(run)};
+    loop l = {.run = run,
+              .started = nt__seconds(),
+              .steps_in_all = steps_in_all(run),
+              .began = run->step,
+              .first_loss = NAN,
+              .newest_loss = NAN};
     run->recording.started = l.started;
     status = bind_results(&l, &arena);
     if (status == NT_OK) status = nt__step_metrics_begin(run, &l.metrics);

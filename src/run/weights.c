@@ -134,34 +134,54 @@ static int64_t count_bad_f32(const uint32_t *bits, int64_t length) {
 }
 
 /* An infinity is wrong in a parameter; a state may begin with one. */
-static int64_t count_bad(const nt__named_array *array, bool is_state) {
-    size_t width = nt_dtype_size(array->type.dtype);
-    int64_t count = 0, length = nt_shape_elements(array->type.shape);
-    if (array->type.dtype == NT_F32 && !is_state) return count_bad_f32(array->data, length);
+int64_t nt__count_bad(nt__type type, const void *elements, bool is_state) {
+    size_t width = nt_dtype_size(type.dtype);
+    int64_t count = 0, length = nt_shape_elements(type.shape);
+    if (type.dtype == NT_F32 && !is_state) return count_bad_f32(elements, length);
     for (int64_t i = 0; i < length; i++) {
-        double value = nt__element_get(array->type.dtype, (const char *)array->data + (size_t)i * width);
+        double value = nt__element_get(type.dtype, (const char *)elements + (size_t)i * width);
         count += is_state ? isnan(value) : !isfinite(value);
     }
     return count;
 }
 
 /* A loss is computed before the step that it leads to: what the last step broke, no loss has shown. */
-nt_status nt__check_finite(const char *path, const nt__named_array *array, bool is_state) {
-    int64_t bad = count_bad(array, is_state);
+static void say_where_from(const nt_run *run, bool is_state, nt__text *out) {
+    const nt__place *closed = &run->closed;
+    if (is_state) {
+        nt__text_say(out, "Look at what its layer was given: a state is computed of that");
+    } else if (closed->step == 0) {
+        nt__text_say(out, "This run has made no step, so they came with the weights that it was given");
+    } else if (!run->settings.check_divergence) {
+        nt__text_say(
+            out, "Look at the log for the first loss that is not finite, and at the gradient of the step before it");
+    } else {
+        nt__text_say(out, "The loss was finite up to there, so look at the gradient of ");
+        nt__add_step(run, closed, out);
+        nt__text_say(out,
+                     ", or of an earlier step for parameters that later batches do not use, for what has a value and "
+                     "no finite gradient, as the root of 0; where it is finite the step was too large: train again "
+                     "with a lower learning rate");
+    }
+}
+
+nt_status nt__check_finite(const nt_run *run, const char *path, const nt__named_array *array, bool is_state) {
+    int64_t bad = nt__count_bad(array->type, array->data, is_state);
+    nt__text text = {0};
     if (!bad) return NT_OK;
-    return nt__fail(NT_DIVERGED,
-                    "%s is not written: %lld of the %lld elements of %s '%s' are %s. "
-                    "Train again with a lower learning rate or with gradient clipping, and look for a gradient "
-                    "that is not finite (the square root of 0 has one)",
-                    path, (long long)bad, (long long)nt_shape_elements(array->type.shape),
-                    is_state ? "layer state" : "parameter", array->name,
-                    is_state ? "not a number" : "infinite or not a number");
+    nt__text_add(&text, "%s is not written: %lld of the %lld elements of %s '%s' are %s. ", path, (long long)bad,
+                 (long long)nt_shape_elements(array->type.shape), is_state ? "layer state" : "parameter", array->name,
+                 is_state ? "not a number" : "infinite or not a number");
+    say_where_from(run, is_state, &text);
+    nt_status status = text.failed ? NT_OUT_OF_MEMORY : nt__fail(NT_DIVERGED, "%s", text.data);
+    nt__text_free(&text);
+    return status;
 }
 
 static nt_status check_finite(const nt_run *run, const char *path, const saved *s) {
     nt_status status = NT_OK;
     for (size_t i = 0; status == NT_OK && i < s->count; i++)
-        status = nt__check_finite(path, &s->arrays[i], i >= run->layout.row_count);
+        status = nt__check_finite(run, path, &s->arrays[i], i >= run->layout.row_count);
     return status;
 }
 

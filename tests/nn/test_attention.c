@@ -279,6 +279,94 @@ static void what_is_hidden_may_overflow(void **state) {
     }
 }
 
+/* What no query sees may be no number, and changes neither results nor gradients. */
+enum { PADDED = 2, PLACES = 5, WIDTH = 12, OTHER_WIDTH = 8 };
+enum { OWN, OTHER, LENGTHS, KEPT, FIRST_LEAF, MOST_INPUTS = FIRST_LEAF + 48 };
+
+static nt_tensor squares_of_rows(nt_tensor y, nt_tensor kept) {
+    return nt_sum(nt_square(nt_where(kept, y, 0)));
+}
+
+static nt_tensor by_heads(nt_tensor x) {
+    return nt_transpose(nt_reshape(x, PADDED, PLACES, 4, 3), 0, 2, 1, 3);
+}
+
+static nt_tensor all_with_padding(nt_model *m, const nt_tensor *in) {
+    nt_tensor kept = nt_reshape(in[KEPT], PADDED, PLACES, 1), clean = nt_where(kept, in[OWN], 0);
+    nt_attention_cache cache = nt_attention_cache_empty(NT_F32, PADDED, 4, PLACES, 3);
+    nt_tensor y[] = {
+        nt_multi_head_attention(m, "self", in[OWN], 4, .lengths = in[LENGTHS]),
+        nt_multi_head_attention(m, "grouped", in[OWN], 4, .groups = 2, .head_size = 4, .lengths = in[LENGTHS],
+                                .causal = true, .rotary = true),
+        nt_multi_head_attention(m, "cross", clean, 4, .context = in[OTHER], .lengths = in[LENGTHS]),
+        nt_multi_head_attention(m, "masked", clean, 4, .context = in[OTHER], .mask = in[KEPT]),
+        nt_multi_head_attention(m, "cached", in[OWN], 4, .cache = &cache, .position = nt_full(NT_I32, (nt_shape){0}, 0),
+                                .lengths = in[LENGTHS]),
+    };
+    nt_tensor sum = nt_sum(nt_square(
+        nt_attention(by_heads(clean), by_heads(in[OWN]), by_heads(in[OWN]), .lengths = in[LENGTHS], .causal = true)));
+    sum = nt_add(
+        sum, nt_sum(nt_square(nt_attention(by_heads(clean), by_heads(in[OWN]), by_heads(in[OWN]), .mask = in[KEPT]))));
+    for (size_t i = 0; i < sizeof y / sizeof *y; i++) sum = nt_add(sum, squares_of_rows(y[i], kept));
+    return sum;
+}
+
+static void fill_padding(nt_array *x, const int64_t *lengths, int width) {
+    static const double fill[] = {NAN, -INFINITY, INFINITY};
+    for (int i = 0; i < PADDED; i++)
+        for (int64_t k = lengths[i] * width; k < PLACES * width; k++)
+            nt_array_set(x, i * PLACES * width + k, fill[k % 3]);
+}
+
+static void what_nobody_sees_changes_nothing(void **state) {
+    (void)state;
+    static const int64_t lengths[PADDED] = {3, PLACES};
+    const nt_shape own = nt_dims(PADDED, PLACES, WIDTH), other = nt_dims(PADDED, PLACES, OTHER_WIDTH);
+    nt_array *arrays[MOST_INPUTS] = {drawn(own, "x"), drawn(other, "context"),
+                                     nt_array_from(NT_I64, nt_dims(PADDED), lengths),
+                                     nt_array_new(NT_BOOL, nt_dims(PADDED, 1, 1, PLACES))};
+    for (int i = 0; i < PADDED * PLACES; i++) nt_array_set(arrays[KEPT], i, i % PLACES < lengths[i / PLACES]);
+    nt__graph *graph = nt__trace_begin();
+    nt_model *m = nt__model_new((nt__model_roles){1, 2, 3});
+    nt_tensor in[MOST_INPUTS], wanted[MOST_INPUTS], gradients[MOST_INPUTS];
+    for (int i = 0; i < FIRST_LEAF; i++) in[i] = traced_input(i, (nt__type){arrays[i]->dtype, arrays[i]->shape});
+    nt__model_begin(m, true, NULL);
+    all_with_padding(m, in);
+    size_t count;
+    const nt__leaf *leaves = nt__model_leaves(m, &count);
+    assert_true(FIRST_LEAF + count < MOST_INPUTS);
+    for (size_t i = 0; i < count; i++) {
+        arrays[FIRST_LEAF + i] = drawn(leaves[i].type.shape, leaves[i].path);
+        in[FIRST_LEAF + i] = traced_input(FIRST_LEAF + (int)i, leaves[i].type);
+    }
+    nt__model_begin(m, true, in + FIRST_LEAF);
+    nt_tensor sum = all_with_padding(m, in);
+    nt__model_end(m);
+    wanted[0] = in[OWN];
+    wanted[1] = in[OTHER];
+    memcpy(wanted + 2, in + FIRST_LEAF, count * sizeof *wanted);
+    nt_grads_at(sum, wanted, count + 2, gradients, NT_SITE);
+    for (size_t i = 0; i < count + 2; i++) gradients[i] = nt_reshape(gradients[i], -1);
+    nt__result results[] = {{.value = sum}, {.value = nt_concatenate_at(gradients, (int)count + 2, 0, NT_SITE)}};
+    assert_ok(nt__trace_status(graph));
+    traced program = traced_compile(traced_engine(), results, 2);
+    nt_array *plain[2], *filled[2];
+    traced_run(&program, arrays, plain);
+    fill_padding(arrays[OWN], lengths, WIDTH);
+    fill_padding(arrays[OTHER], lengths, OTHER_WIDTH);
+    traced_run(&program, arrays, filled);
+    for (int i = 0; i < 2; i++) {
+        assert_true(fabs(nt_array_get(plain[i], 0)) > 1e-6);
+        assert_close(plain[i], filled[i]);
+        nt_array_free(plain[i]);
+        nt_array_free(filled[i]);
+    }
+    traced_free(&program);
+    for (size_t i = 0; i < FIRST_LEAF + count; i++) nt_array_free(arrays[i]);
+    nt__trace_end(graph);
+    nt__model_free(m);
+}
+
 /* ---- what is refused -------------------------------------------------------------------------------------------- */
 
 static nt_tensor sequence(void) {
@@ -521,6 +609,7 @@ int main(void) {
         cmocka_unit_test(a_cache_gives_what_all_positions_at_once_give),
         cmocka_unit_test(a_short_cache_is_a_window),
         cmocka_unit_test(lengths_hide_the_keys_behind_them),
+        cmocka_unit_test(what_nobody_sees_changes_nothing),
         cmocka_unit_test(what_is_hidden_may_overflow),
         cmocka_unit_test(wrong_shapes_are_refused),
         cmocka_unit_test(a_mask_broadcasts_to_the_scores),

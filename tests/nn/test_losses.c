@@ -175,6 +175,38 @@ static void a_nan_logit_reaches_the_loss(void **state) {
     assert_true(isnan(loss));
 }
 
+/* Two rows of three logits of which one does not count: by its label, or by a class of weight 0. */
+static void what_does_not_count_may_be_no_number(void **state) {
+    (void)state;
+    static const float logits[] = {1, 2, 4, NAN, INFINITY, -INFINITY}, masked[] = {1, -INFINITY, 4, 2, -INFINITY, 1};
+    nt_array *arrays[] = {nt_array_from(NT_F32, nt_dims(2, 3), logits), nt_array_from(NT_F32, nt_dims(2, 3), masked),
+                          nt_array_from(NT_I32, nt_dims(2), (int32_t[]){2, -1}),
+                          nt_array_from(NT_I32, nt_dims(2), (int32_t[]){0, 1}),
+                          nt_array_from(NT_F32, nt_dims(3), (float[]){2, 0, 1})};
+    nt_tensor in[5], slopes[2];
+    nt__graph *graph = nt__trace_begin();
+    assert_non_null(graph);
+    for (int i = 0; i < 5; i++) in[i] = traced_input(i, (nt__type){arrays[i]->dtype, arrays[i]->shape});
+    nt_tensor ignored = nt_cross_entropy(in[0], in[2], .ignores = true, .ignored = -1);
+    nt_tensor weighted = nt_cross_entropy(in[1], in[3], .class_weights = in[4]);
+    nt__gradient(nt_add(ignored, weighted), in, 2, slopes, NULL);
+    nt__result wanted[] = {
+        {"ignored", ignored, {0}}, {"weighted", weighted, {0}}, {"a", slopes[0], {0}}, {"b", slopes[1], {0}}};
+    traced program = traced_compile(traced_engine(), wanted, 4);
+    nt__trace_end(graph);
+    nt_array *out[4];
+    traced_run(&program, arrays, out);
+    traced_free(&program);
+    assert_true(fabs(nt_array_get(out[0], 0) - (log(exp(1) + exp(2) + exp(4)) - 4)) < 1e-6);
+    assert_true(fabs(nt_array_get(out[1], 0) - (log(exp(1) + exp(4)) - 1)) < 1e-6);
+    for (int i = 0; i < 6; i++) {
+        assert_true(isfinite(nt_array_get(out[2], i)) && isfinite(nt_array_get(out[3], i)));
+        assert_true(i < 3 || (nt_array_get(out[2], i) == 0 && nt_array_get(out[3], i) == 0));
+    }
+    for (int i = 0; i < 5; i++) nt_array_free(arrays[i]);
+    for (int i = 0; i < 4; i++) nt_array_free(out[i]);
+}
+
 /* The smoothing may be a tensor, so that it can change from step to step: 0 is no smoothing. */
 static void the_smoothing_may_be_an_input(void **state) {
     (void)state;
@@ -733,6 +765,7 @@ int main(void) {
         cmocka_unit_test(a_masked_class_costs_nothing),
         cmocka_unit_test(the_label_of_a_masked_class_costs_infinity),
         cmocka_unit_test(a_nan_logit_reaches_the_loss),
+        cmocka_unit_test(what_does_not_count_may_be_no_number),
         cmocka_unit_test(the_smoothing_may_be_an_input),
         cmocka_unit_test(a_computed_label_that_is_no_class_costs_nan),
         cmocka_unit_test(the_program_does_not_look_at_what_the_host_checks),

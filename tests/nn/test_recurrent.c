@@ -266,12 +266,21 @@ static nt_tensor gradient(const waving *w, nt_tensor y, nt_tensor last) {
     return nt_concatenate_at(gradients, (int)w->value_count + 1, 0, NT_SITE);
 }
 
+/* What is beyond the lengths may be no number: the logarithm of silence. */
+static void fill_padding(nt_array *x) {
+    static const double fill[] = {NAN, -INFINITY, INFINITY, 1e38};
+    for (int i = 0; i < SAMPLES; i++)
+        for (int64_t k = lengths[i] * FEATURES; k < TIME * FEATURES; k++)
+            nt_array_set(x, i * TIME * FEATURES + k, fill[k % 4]);
+}
+
 static void check_lengths(recurrent_layer made_by, nt_direction direction) {
     waving w;
     nt_array *out[6];
     nt_recurrent_state last;
     nt_tensor apart_last;
     waving_begin(&w, made_by, direction);
+    fill_padding(w.arrays[0]);
     nt_tensor y = call(&w, w.x, w.lengths, &last), apart = cut_apart(&w, &apart_last);
     nt__result results[] = {{.value = y},     {.value = last.hidden}, {.value = gradient(&w, y, last.hidden)},
                             {.value = apart}, {.value = apart_last},  {.value = gradient(&w, apart, apart_last)}};

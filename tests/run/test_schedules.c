@@ -284,11 +284,11 @@ static void a_scheduled_field_reaches_the_program(void **state) {
     nt_cache_reset();
     for (int i = 0; i < 2; i++) {
         nt_run_options options = quiet_options(NULL);
-        if (i) options.schedules = only("smoothing", nt_schedule_linear(0, 1, .steps = 7));
+        if (i) options.schedules = only("smoothing", nt_schedule_linear(0, 0.875, .steps = 7));
         nt_run *run = make(&e, options);
         assert_ok(nt_train(run));
         const Names *fields = run->fields;
-        assert_true(fields->smoothing == (i ? 1 : 0.125f)); /* the value of step 8 */
+        assert_true(fields->smoothing == (i ? 0.875f : 0.125f)); /* the value of step 8 */
         assert_true(fields->learning_rate == 1 && fields->device == 0 && fields->count == 0);
         weights[i] = nt_run_parameter(run, "logits.weight");
         misses[i] = nt_cache_stats().misses;
@@ -333,12 +333,16 @@ static double nan_from(int64_t step, int64_t total, void *context) {
     return step >= *(const int64_t *)context ? NAN : (double)step;
 }
 
+static double small_nan_from(int64_t step, int64_t total, void *context) {
+    return nan_from(step, total, context) / 16;
+}
+
 static void a_value_that_is_not_finite_ends_the_run(void **state) {
     (void)state;
     int64_t from = 5;
     Names e = Names_defaults();
     nt_run_options options = quiet_options(NULL);
-    options.schedules = only("smoothing", nt_schedule_of(nan_from, &from));
+    options.schedules = only("smoothing", nt_schedule_of(small_nan_from, &from));
     nt_run *run = make(&e, options);
     assert_fails(nt_train(run), NT_INVALID,
                  "schedule 'smoothing' of the run's option gave nan for step 5 of 8: a value must be finite");

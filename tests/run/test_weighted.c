@@ -231,6 +231,114 @@ static void memory_does_not_depend_on_accum(void **state) {
     assert_int_equal(peak_of(8), peak_of(2)); /* both have a step that closes inside the epoch */
 }
 
+/* ---- terms beside the sum --------------------------------------------------------------------------------------- */
+
+/* A term of tokens and a penalty of the parameters, which forward hands to the loss as a column. A weight of 0 leaves
+ * out rows that hold nan. */
+#define PENALISED(FIELD, DEVICE, GRAPH_CONST)                             \
+    GRAPH_CONST(int, form, 2, "how the penalty is added")                 \
+    GRAPH_CONST(bool, leaves_out, false, "rows of weight 0 are left out") \
+    FIELD(bool, holes, false, "rows of weight 0 hold nan")                \
+    FIELD(int, batch, 8, "rows in a micro-batch")
+NT_EXPERIMENT(Penalised, PENALISED)
+enum { PENALISED_ROWS = 32, PENALISED_WIDTH = 4 };
+
+static nt_status penalised_data(const Penalised *e, nt_data *data) {
+    nt_array *x = nt_array_new(NT_F32, nt_dims(PENALISED_ROWS, PENALISED_WIDTH));
+    nt_array *w = nt_array_new(NT_F32, nt_dims(PENALISED_ROWS));
+    for (int i = 0; i < PENALISED_ROWS; i++) {
+        bool counts = i * 7 % 5 < 1 + i / 8;
+        nt_array_set(w, i, counts);
+        for (int k = 0; k < PENALISED_WIDTH; k++)
+            nt_array_set(x, i * PENALISED_WIDTH + k, e->holes && !counts ? NAN : sin(1.7 * (i * PENALISED_WIDTH + k)));
+    }
+    nt_split(data, "train", .batch = e->batch);
+    nt_split_field(data, "train", "x", x);
+    nt_split_field(data, "train", "w", w);
+    return nt_data_status(data);
+}
+
+static nt_tensor penalised_forward(const Penalised_view *e, nt_model *m, nt_batch *b) {
+    nt_tensor p = nt_parameter(m, "p", nt_dims(PENALISED_WIDTH, 1), .init = nt_ones()), x = nt_field(b, "x");
+    if (e->leaves_out) x = nt_where(nt_reshape(nt_greater(nt_field(b, "w"), 0), -1, 1), x, 0);
+    nt_tensor y = nt_matmul(x, p), penalty = nt_reshape(nt_mul(nt_sum(nt_square(p)), 0.1), 1, 1);
+    return nt_concatenate(1, y, nt_broadcast(penalty, nt_shape_of(y)));
+}
+
+static nt_tensor penalised_loss(const Penalised_view *e, nt_tensor outputs, nt_batch *b) {
+    int64_t n = nt_dim(outputs, 0);
+    nt_tensor y = nt_reshape(nt_slice(outputs, nt_dims(0, 0), nt_dims(n, 1)), -1), w = nt_field(b, "w");
+    nt_tensor penalty = nt_mean(nt_slice(outputs, nt_dims(0, 1), nt_dims(n, 2)));
+    nt_tensor each = nt_mul(w, nt_square(nt_sub(y, 1))), count = nt_sum(w);
+    nt_tensor sum = nt_sum(e->leaves_out ? nt_where(nt_greater(w, 0), each, 0) : each);
+    if (e->form == 0) return nt_add(nt_weighted_loss(sum, count), penalty);
+    if (e->form == 1) return nt_weighted_loss(nt_add(sum, penalty), count);
+    return nt_weighted_loss(nt_add(sum, nt_mul(penalty, count)), count);
+}
+
+static nt_rule penalised_optimizer(const Penalised *e, const char *group) {
+    (void)e;
+    (void)group;
+    return nt_sgd();
+}
+
+NT_DEFINE(Penalised, PENALISED, .build_data = penalised_data, .forward = penalised_forward, .loss = penalised_loss,
+          .optimizer = penalised_optimizer);
+
+static nt_status train_penalised(Penalised e, int accum, float *out) {
+    nt_run_options options = quiet_options(NULL);
+    e.batch = PENALISED_ROWS / accum;
+    options.accum = (nt_maybe_int){true, accum};
+    options.max_epochs = (nt_maybe_int){true, 1};
+    options.learning_rate = (nt_maybe_double){true, 0.1};
+    nt_run *run;
+    nt_status status = nt_run_new(Penalised_experiment(), &e, &options, &run);
+    if (status != NT_OK) return status;
+    status = nt_train(run);
+    nt_array *p = nt_run_parameter(run, "p");
+    memcpy(out, p->data, p->bytes);
+    nt_array_free(p);
+    nt_run_free(run);
+    return status;
+}
+
+static double farthest(const float *a, const float *b) {
+    double far = 0;
+    for (int i = 0; i < PENALISED_WIDTH; i++) far = fmax(far, fabs((double)a[i] - b[i]));
+    return far;
+}
+
+/* The form that the message and the header name is the only one whose step does not depend on accum. */
+static void a_penalty_is_added_times_the_count(void **state) {
+    (void)state;
+    float merged[PENALISED_WIDTH], four[PENALISED_WIDTH];
+    Penalised e = Penalised_defaults();
+    e.form = 0;
+    assert_fails(train_penalised(e, 1, merged), NT_INVALID,
+                 "times the count: nt_weighted_loss(nt_add(sum, nt_mul(penalty, count)), count)");
+    e.form = 1;
+    assert_ok(train_penalised(e, 1, merged));
+    assert_ok(train_penalised(e, 4, four));
+    assert_true(farthest(merged, four) > 1e-4);
+    e.form = 2;
+    assert_ok(train_penalised(e, 1, merged));
+    assert_ok(train_penalised(e, 4, four));
+    assert_true(farthest(merged, four) < 1e-6);
+}
+
+/* As the header says: nt_where before the model and behind the losses. */
+static void rows_of_weight_0_can_be_left_out(void **state) {
+    (void)state;
+    float whole[PENALISED_WIDTH], holes[PENALISED_WIDTH];
+    Penalised e = Penalised_defaults();
+    assert_ok(train_penalised(e, 4, whole));
+    e.holes = true;
+    assert_fails(train_penalised(e, 4, holes), NT_DIVERGED, "before any update: look at the data of that batch");
+    e.leaves_out = true;
+    assert_ok(train_penalised(e, 4, holes));
+    assert_true(farthest(whole, holes) < 1e-6);
+}
+
 /* ---- what is refused -------------------------------------------------------------------------------------------- */
 
 static void the_count_must_not_be_lost(void **state) {
@@ -255,6 +363,8 @@ int main(void) {
         cmocka_unit_test(nothing_to_count_is_no_nan),
         cmocka_unit_test(the_sum_without_a_count_moves_nothing),
         cmocka_unit_test(memory_does_not_depend_on_accum),
+        cmocka_unit_test(a_penalty_is_added_times_the_count),
+        cmocka_unit_test(rows_of_weight_0_can_be_left_out),
         cmocka_unit_test(the_count_must_not_be_lost),
     };
     return cmocka_run_group_tests_name("weighted", tests, NULL, shut_down);
