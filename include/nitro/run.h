@@ -118,7 +118,8 @@ typedef struct nt_run_options {
     const char *weights;
     const char *const *weight_maps;
     size_t weight_map_count;
-    bool restore_optimizer; /* of a checkpoint, take the states of the rules too, which must be the same. This option,
+    bool restore_optimizer; /* of a checkpoint, take the states of the rules too. Rules, parameters and groups must
+                               be the same, and a rule must have states. This option,
                                resume, restore_best, gradient_norm and histograms are for a run that trains: without a
                                split train, or with evaluate_only or no_data, NT_INVALID */
     /* When training ends, also because a stop was requested, the parameters and layer states are those of the run's

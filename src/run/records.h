@@ -72,7 +72,7 @@ nt_status nt__resume_warn_changes(const nt_run *run, const nt__record *record, c
 nt_status nt__restore_check_config(const nt_run *run, const nt__record *record);
 /* Puts everything of the record into the run, which has its layout and its initial values: C36, C37, C39, C41. */
 nt_status nt__restore_take(nt_run *run, const nt__record *record);
-/* The states of the rules alone, where the rules are those of the record (C66). */
+/* The states of the rules alone, where rules and layout are those of the record (C66). */
 nt_status nt__restore_optimizer(nt_run *run, const nt__record *record);
 
 #endif

@@ -321,9 +321,21 @@ nt_status nt__restore_take(nt_run *run, const nt__record *record) {
     return status;
 }
 
+/* States lie where their parameters do, so the layout has to be that of the record too. */
+static nt_status check_optimizer(const nt_run *run, const nt__record *record) {
+    if (run->state_count == 0)
+        return nt__fail(NT_INVALID,
+                        "restore_optimizer is given, and no rule of experiment '%s' has states that could be restored: "
+                        "leave it out",
+                        run->experiment->name);
+    nt_status status = check_groups(run, record);
+    if (status == NT_OK) status = check_layout(run, record);
+    return status == NT_OK ? NT_OK : nt__fail_in(status, "restore_optimizer");
+}
+
 nt_status nt__restore_optimizer(nt_run *run, const nt__record *record) {
     restore r = {.run = run, .record = record};
-    nt_status status = check_groups(run, record);
+    nt_status status = check_optimizer(run, record);
     if (status == NT_OK) status = nt__record_optimizer(run, &r.names, take_buffer, &r);
     nt__arena_free(&r.names);
     return status;

@@ -119,6 +119,38 @@ static void the_optimizer_can_be_taken_too(void **state) {
     trained_free(&t);
 }
 
+/* The layers of the course, the last one declared first. */
+static nt_tensor backwards(const void *e, nt_model *m, nt_batch *batch) {
+    nt_tensor weights[2], biases[2];
+    (void)e;
+    for (int last = 1; last >= 0; last--) NT_SCOPE(m, "%s", last ? "logits" : "hidden") {
+            weights[last] = nt_parameter(m, "weight", last ? nt_dims(6, 2) : nt_dims(4, 6));
+            biases[last] = nt_parameter(m, "bias", nt_dims(last ? 2 : 6));
+        }
+    nt_tensor hidden = nt_tanh(nt_add(nt_matmul(nt_field(batch, "x"), weights[0]), biases[0]));
+    return nt_add(nt_matmul(hidden, weights[1]), biases[1]);
+}
+
+/* Weights go by their paths, states by where the parameters lie. */
+static void an_optimizer_of_another_layout_is_refused(void **state) {
+    (void)state;
+    course c = make_course();
+    trained t;
+    nt_run *run;
+    nt_run_options options = after_training(&c, "latest:latest", &t);
+    c.experiment.hooks.forward = backwards;
+    assert_ok(start(&c, options, &run));
+    nt_run_free(run);
+    options.restore_optimizer = true;
+    assert_fails(start(&c, options, &run), NT_INVALID,
+                 "restore_optimizer: the parameters of experiment 'Course' lie "
+                 "elsewhere than in the checkpoint");
+    chosen = nt_sgd();
+    assert_fails(start(&c, options, &run), NT_INVALID,
+                 "restore_optimizer is given, and no rule of experiment 'Course' has states that could be restored");
+    trained_free(&t);
+}
+
 static void the_folder_of_another_run_has_them_too(void **state) {
     (void)state;
     course c = make_normed();
@@ -333,6 +365,7 @@ int main(void) {
         cmocka_unit_test(a_checkpoint_is_a_start),
         cmocka_unit_test(with_averages_it_gives_those),
         cmocka_unit_test(the_optimizer_can_be_taken_too),
+        cmocka_unit_test(an_optimizer_of_another_layout_is_refused),
         cmocka_unit_test(the_folder_of_another_run_has_them_too),
         cmocka_unit_test(another_model_is_refused_with_the_differences),
         cmocka_unit_test(training_may_end_with_the_best),
