@@ -627,6 +627,8 @@ static void without_training_there_are_no_schedules(void **state) {
     nt_run_options options = quiet_options(NULL);
     options.schedules = only("nothing", nt_schedule_constant(1));
     nt_run *run;
+    assert_fails(nt_run_new(&evaluated, &e, &options, &run), NT_INVALID, "schedules is for training");
+    options.evaluate_only = true; /* the same options as in training are no mistake */
     assert_ok(nt_run_new(&evaluated, &e, &options, &run));
     assert_int_equal(run->binding_count, 0);
     assert_ok(nt_validate(run, NULL));
