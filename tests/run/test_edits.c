@@ -57,7 +57,7 @@ static const char main_source[] =
     "    for (int i = 0; i < 96; i++) nt_array_set(x, i, (i * 37 % 17 - 8) / 8.0);\n"
     "    for (int i = 0; i < 32; i++) nt_array_set(label, i, i * 7 % 2);\n"
     "    nt_split(data, \"train\", .batch = e->batch);\n"
-    "    nt_split(data, \"val\", .batch = e->batch);\n"
+    "    nt_split(data, \"val\", .batch = e->batch, .shares = \"train\");\n"
     "    nt_split_field(data, \"train\", \"x\", nt_array_retain(x));\n"
     "    nt_split_field(data, \"train\", \"label\", nt_array_retain(label));\n"
     "    nt_split_field(data, \"val\", \"x\", x);\n"
