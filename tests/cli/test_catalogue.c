@@ -434,6 +434,23 @@ static const mistake mistakes[] = {
      .message = "model.c:25 in loss: split 'train', field 'label', row 15: 7 is not in 0..1; correct the data, or the "
                 "number of classes; a label that marks what is not to count, as padding, is left out by .ignores = "
                 "true with it in .ignored"},
+    {.title = "a target out of range",
+     .changed = {.forward = "nt_dense(m, \"logits\", x, 4)",
+                 .loss = "nt_binary_cross_entropy(outputs, nt_convert(nt_reshape(nt_field(batch, \"image\"), -1, 4), "
+                         "NT_F32))"},
+     .message = "model.c:25 in loss: split 'train', field 'image', row 0: 37 is not in 0..1; correct the data; targets "
+                "that are missing are replaced with nt_where before the loss, and what they cost is left out with "
+                "nt_where after it, with .reduction = NT_NONE"},
+    {.title = "a Device field out of range",
+     .changed = {.field = "DEVICE(float, rate, 1.5f, \"share that is dropped\")",
+                 .forward = "nt_dropout(m, \"drop\", nt_dense(m, \"logits\", x, 2), e->rate)"},
+     .message = "model.c:21 in forward: Device field 'rate': 1.5 is not in 0 <= x < 1"},
+    {.title = "a gradient that is not finite",
+     .changed = {.loss = "nt_mean(nt_sqrt(nt_mul(outputs, 0)))"},
+     .message = "the loss is nan at step 2 of epoch 1 (micro-batch 2 of split 'train'): the parameters were not finite "
+                "before step 2, so the gradient of step 1 was not: look at its batch (micro-batch 1 of epoch 1), whose "
+                "loss is finite, for what has a value and no finite gradient, as the root or the logarithm of 0, also "
+                "where nt_where leaves it out. Nothing is rolled back: start again, or with resume from a checkpoint"},
     {.title = "a computed label that is no class",
      .changed = {.loss = "nt_cross_entropy(outputs, nt_add(nt_convert(nt_field(batch, \"label\"), NT_I32), 5))"},
      .message =
