@@ -23,7 +23,9 @@
  * Changing it compiles nothing.
  * DEVICE: an input of the programs. bool, an integer, float or double is a tensor in traced hooks, an nt_array * too;
  * an nt_arrays * is an nt_tensors there, whose members nt_member(e->frozen, "weight") gives. A run holds a reference of
- * its own to the arrays. Another value compiles nothing; arrays of another type or shape are another program.
+ * its own to the arrays. Another value compiles nothing; arrays of another type or shape are another program. Where a
+ * loss or a layer is given one whose range its header names, as a label smoothing in 0 <= s < 1, a value outside is an
+ * error that names the field and the call: when a run is made, behind derive, at nt_set_device, and of a schedule.
  * GRAPH_CONST: bool, integers (enums too), float, double, const char *: an ordinary C value in traced hooks; it may
  * decide shapes and control flow. Another value is another program.
  *

@@ -75,7 +75,8 @@ typedef struct nt_run_options {
     nt_maybe_int max_epochs; /* passes over the training data: 1 */
     nt_maybe_int max_steps;  /* stop after that many steps; no limit */
     nt_maybe_int accum;      /* micro-batches in a step: 1. Divides the batches of an epoch, else an error */
-    nt_maybe_double gradient_clip_norm; /* largest norm of all gradients together; 0 or below: no clipping */
+    nt_maybe_double gradient_clip_norm; /* largest norm of all gradients together; 0 or below: no clipping. A gradient
+                                           that is nan makes all of them nan */
     nt_maybe_double ema_decay;          /* of a moving average of the parameters, which evaluations, predictions and
                                            saved files have; 0: no average. a = decay a + (1 - decay) x behind each
                                            step, from the initial parameters on; the schedule opt.ema_decay sets it */
@@ -183,7 +184,9 @@ nt_status nt_shutdown(void);
 
 /* Goes on from the run's state: a second call does nothing more once max_epochs are done. Trains until max_epochs or
  * max_steps. Needs a split named train. NT_INTERRUPTED when a stop was requested (what was reached is kept);
- * NT_DIVERGED names step and epoch. */
+ * NT_DIVERGED names step, epoch and micro-batch of a loss that is not finite, and what to look at: that batch, or the
+ * step before it, whose gradient was not finite at a finite loss, or a learning rate that is too high. To tell them
+ * apart the program is launched a few times more, with the initial parameters; nothing of the run changes. */
 nt_status nt_train(nt_run *run);
 /* Trains for so many more epochs, or so many more steps, whatever max_epochs and max_steps say; 0: not limited that
  * way, and one of the two has to limit it. Like each call of nt_train it begins an epoch. */
