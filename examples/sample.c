@@ -96,10 +96,10 @@ int main(int count, char **words) {
     const char *parameters = count > 3 ? words[3] : "runs/Transformer/parameters.safetensors";
     Sample fields = Sample_defaults();
     nt_run_options options = {.no_data = true, .batch = {true, fields.batch}, .no_log = true, .quiet = true};
+    options.weights = parameters; /* with the fields that Transformer was trained with */
     options.seed = (nt_maybe_int){true, count > 2 ? atoll(words[2]) : 1};
     nt_run *run = NULL;
     nt_status status = nt_run_new(Sample_experiment(), &fields, &options, &run);
-    if (status == NT_OK) status = nt_run_load(run, parameters);
     if (status == NT_OK) status = print_text(run, begin, fields.length);
     nt_run_free(run);
     if (status == NT_OK) status = nt_shutdown();

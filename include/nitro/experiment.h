@@ -288,7 +288,8 @@ typedef nt_tensor nt_tensor_of_Device_field__mark_it_GRAPH_CONST_for_a_C_value;
         double (*rate_ratio)(const E *e, const char *group);                                                       \
         /* Calls nt_schedule_set for each value that changes from step to step. */                                 \
         void (*schedules)(const E *e, nt_schedules *out);                                                          \
-        /* Changes fields by what is in the data, once, behind build_data; what it sets is what all else sees. */  \
+        /* Changes fields by what is in the data, once, behind build_data; what it sets is what all else sees, and \
+         * is saved with the weights. Variables of C that it sets are not. */                                      \
         nt_status (*derive)(struct E * e, const nt_data *data);                                                    \
         const E##_preset *presets; /* NT_PRESETS(E, {"name", "what it is for", function}, ...) */                  \
     } E##_hooks;                                                                                                   \

@@ -115,8 +115,20 @@ typedef struct nt_run_options {
      * that trains. NULL: the run begins anew. */
     const char *resume;
     /* Parameters and layer states to start with, as nt_run_load_mapped takes them; nothing else of a checkpoint. A
-     * decay anchor of nt_anchor_initial is what the parameters were drawn with all the same. NULL: none. */
+     * decay anchor of nt_anchor_initial is what the parameters were drawn with all the same. NULL: none.
+     *
+     * With evaluate_only or no_data, and without maps, the run has the model that was trained: before the data is built
+     * its GRAPH_CONST and DEVICE fields, and all that derive set, get the values in the file, and so do the seed and
+     * compute_dtype where no option says another. A field that is not at its default, or is named in given_fields, and
+     * has another value than in the file is NT_INVALID with both; but such a DEVICE field that derive did not set keeps
+     * its own. What derive finds in other data is told by a warning, and the file's values stay. A file of another
+     * experiment is a warning, and so is one without such values.
+     * A run that trains keeps its own values, and a warning tells those that differ. */
     const char *weights;
+    bool
+        trained_weights; /* with weights NULL: those of "run_dir/parameters.safetensors", where nitro train puts them */
+    const char *const *given_fields; /* names of fields that are not to be taken from the weights */
+    size_t given_field_count;
     const char *const *weight_maps;
     size_t weight_map_count;
     bool restore_optimizer; /* of a checkpoint, take the states of the rules too. Rules, parameters and groups must
@@ -169,9 +181,9 @@ typedef struct nt_run_options {
  * the experiment (E_defaults() with changes), copied; NULL stands for the preset, else the defaults. Strings in it, and
  * what pointers in Host fields point at, must outlive the run; of arrays in DEVICE fields the run keeps references. An
  * array that derive puts into a DEVICE field passes to the run; one that is NULL is an error where a traced hook reads
- * it. With no_data build_data and derive are not called, so that fields keep the values given here, and what needs the
- * layout of a batch waits for the first prediction: the traces, the parameters, and whether a file that was loaded fits
- * them. *out is NULL when the call fails. */
+ * it. With no_data build_data and derive are not called, so that fields keep the values given here, or have those of
+ * options.weights, and what needs the layout of a batch waits for the first prediction: the traces, the parameters, and
+ * whether a file that was loaded fits them. *out is NULL when the call fails. */
 nt_status nt_run_new(const nt_experiment *experiment, const void *fields, const nt_run_options *options, nt_run **out);
 /* A run that is in use, by a hook's own call or by another thread, is not freed; a notice says so. */
 void nt_run_free(nt_run *run);
@@ -294,10 +306,15 @@ typedef struct nt_state_info {
 } nt_state_info;
 bool nt_run_state_at(const nt_run *run, size_t index, nt_state_info *out);
 nt_array *nt_run_state(nt_run *run, const char *path);
-/* Parameters and layer states to and from a safetensors file: an array each, by path. Loading refuses a file whose
- * paths, shapes or types differ and lists the differences. A handle with no_data reads the file at once and compares it
- * at the first prediction; before that it has no parameters to give. Saving refuses parameters that are not finite and
- * states that are not a number with NT_DIVERGED, and leaves the file as it was. */
+/* Parameters and layer states to and from a safetensors file: an array each, by path. What the model needs beside them
+ * is saved too: the experiment's name, the values of GRAPH_CONST fields, of DEVICE numbers and of all fields that
+ * derive set, the seed and compute_dtype as JSON in the metadata ("nitro_model"), arrays of DEVICE fields that derive
+ * set as tensors "fields/NAME" (of a set "fields/NAME.MEMBER"). Loading refuses a file of another experiment, one with
+ * other values of GRAPH_CONST fields, and one whose paths, shapes or types differ, and lists the differences; a warning
+ * tells other values of what derive set, another compute_dtype, and fields that were added, removed or retyped. To have
+ * them from the file, give it to nt_run_new as options.weights. A handle with no_data reads the file at once and
+ * compares it at the first prediction; before that it has no parameters to give. Saving refuses parameters that are not
+ * finite and states that are not a number with NT_DIVERGED, and leaves the file as it was. */
 nt_status nt_run_save(nt_run *run, const char *path);
 nt_status nt_run_load(nt_run *run, const char *path);
 /* The same from a file that others wrote, or from a checkpoint of a run, of which it takes the parameters that were
@@ -306,7 +323,9 @@ nt_status nt_run_load(nt_run *run, const char *path);
  * The first map that fits an array is its; without one it keeps its name. "FROM=TO:transpose" reverses the axes,
  * "FROM=TO:2,3,1,0" makes axis 2 the first, and so on. "FROM=" leaves an array out, "=TO" lets a parameter of the model
  * keep what it has. With maps, arrays that the model has not are ignored, floating types are converted, and a notice
- * says what was taken, kept and not used; maps that fit nothing are a warning. NT_INVALID, with the names that are
+ * says what was taken, kept and not used; maps that fit nothing, another experiment and other values of fields are
+ * warnings. A tensor of the file that no array can be (of an element type that nitro has not, of more than NT_MAX_RANK
+ * axes) is an error without maps, and with them where it is an array of the model. NT_INVALID, with the names that are
  * close, where no map of an array of the file fits any, or no "=TO" fits where there are only those. */
 nt_status nt_run_load_mapped(nt_run *run, const char *source, const char *const *maps, size_t map_count);
 

@@ -79,12 +79,22 @@ nt_status nt__safetensors_write(const char *path, const nt__named_array *arrays,
 nt_status nt__safetensors_header(const nt__named_array *arrays, size_t count, const char *const (*metadata)[2],
                                  size_t metadata_count, nt__text *out);
 
+/* A tensor of a file that no array can be: its element type is not one of nitro's, or it has too many axes. */
+typedef struct nt__unknown_array {
+    const char *name, *type; /* "F8_E4M3[8]", as the file has it */
+    const char *problem;     /* "unsupported element type F8_E4M3: ..." */
+} nt__unknown_array;
+/* What is said of one that is asked for: NT_INVALID. */
+nt_status nt__fail_unknown_array(const nt__unknown_array *array);
+
 /* A safetensors file read whole; arrays point into it. Everything the format forbids is refused with a message that
  * says what and where. */
 typedef struct nt__safetensors {
     char *bytes;
     nt__named_array *arrays; /* in the order of their offsets; their data may lie at any address */
     size_t count;
+    nt__unknown_array *unknown; /* tensors that are not among the arrays: an error only where one is asked for */
+    size_t unknown_count;
     const char *const (*metadata)[2]; /* pairs key, value, as for nt__safetensors_write */
     size_t metadata_count;
     nt__arena arena; /* names, metadata and the list of arrays */

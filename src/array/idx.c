@@ -52,6 +52,7 @@ static nt_status read_header(const unsigned char *bytes, size_t length, nt__type
     if (status == NT_OK) status = find_element_type(bytes[2], &type->dtype);
     if (status != NT_OK) return status;
     int rank = bytes[3];
+    if (rank == 0) return nt__fail(NT_INVALID, "the header states no axis: an IDX file has at least one, the samples");
     if (rank > NT_MAX_RANK)
         return nt__fail(NT_INVALID, "the header states %d axes, arrays have at most %d", rank, NT_MAX_RANK);
     *start = MAGIC_SIZE + (size_t)rank * AXIS_SIZE;

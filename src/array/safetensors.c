@@ -183,7 +183,7 @@ typedef struct data_part {
     size_t length;
 } data_part;
 
-enum { JSON_TEXT = 64 };
+enum { JSON_TEXT = 64, MOST_AXES_SHOWN = 16 };
 
 /* A value as it stands in the header, for messages. */
 static const char *json_text(const json_t *value, char out[JSON_TEXT]) {
@@ -193,80 +193,136 @@ static const char *json_text(const json_t *value, char out[JSON_TEXT]) {
     return length < JSON_TEXT ? out : "too long to be shown";
 }
 
-/* A list of at most `limit` integers from 0. */
-static nt_status read_sizes(const json_t *entry, const char *key, int limit, int64_t *sizes, int *count) {
+static nt_status read_size(const json_t *list, size_t index, const char *key, int64_t *out) {
     char text[JSON_TEXT];
-    const json_t *list = json_object_get(entry, key);
-    if (!json_is_array(list))
-        return nt__fail(NT_INVALID, "'%s' is %s, it must be a list of integers", key, json_text(list, text));
-    if (json_array_size(list) > (size_t)limit)
-        return nt__fail(NT_INVALID, "'%s' has %zu elements, at most %d are possible", key, json_array_size(list),
-                        limit);
-    *count = (int)json_array_size(list);
-    for (int i = 0; i < *count; i++) {
-        const json_t *element = json_array_get(list, (size_t)i);
-        sizes[i] = json_integer_value(element);
-        if (!json_is_integer(element) || sizes[i] < 0)
-            return nt__fail(NT_INVALID, "element %d of '%s' is %s, it must be an integer from 0", i, key,
-                            json_text(element, text));
-    }
-    return NT_OK;
+    const json_t *element = json_array_get(list, index);
+    *out = json_integer_value(element);
+    if (json_is_integer(element) && *out >= 0) return NT_OK;
+    return nt__fail(NT_INVALID, "element %zu of '%s' is %s, it must be an integer from 0", index, key,
+                    json_text(element, text));
 }
 
-static nt_status read_dtype(const json_t *entry, nt_dtype *dtype) {
+/* A list of integers from 0; the first of them, at most `limit`, in `sizes`. */
+static nt_status read_sizes(const json_t *entry, const char *key, size_t limit, int64_t *sizes, size_t *count) {
+    char text[JSON_TEXT];
+    const json_t *list = json_object_get(entry, key);
+    nt_status status = NT_OK;
+    if (!json_is_array(list))
+        return nt__fail(NT_INVALID, "'%s' is %s, it must be a list of integers", key, json_text(list, text));
+    *count = json_array_size(list);
+    for (size_t i = 0; status == NT_OK && i < *count; i++) {
+        int64_t size;
+        status = read_size(list, i, key, &size);
+        if (i < limit) sizes[i] = size;
+    }
+    return status;
+}
+
+/* The name in the file, and the type: NT_DTYPE_COUNT where it is none of nitro's. */
+static nt_status read_dtype(const json_t *entry, const char **name, nt_dtype *dtype) {
     char text[JSON_TEXT];
     const json_t *value = json_object_get(entry, "dtype");
-    const char *name = json_string_value(value);
-    if (!name) return nt__fail(NT_INVALID, "'dtype' is %s, it must be a string", json_text(value, text));
-    for (int i = 0; i < NT_DTYPE_COUNT; i++) {
-        if (strcmp(type_names[i], name) != 0) continue;
-        *dtype = (nt_dtype)i;
-        return NT_OK;
-    }
-    return nt__fail(
-        NT_INVALID,
-        "unsupported element type %s: write the tensor as BOOL, U8 to U64, I8 to I64, F16, BF16, F32 or F64", name);
+    *name = json_string_value(value);
+    if (!*name) return nt__fail(NT_INVALID, "'dtype' is %s, it must be a string", json_text(value, text));
+    for (*dtype = 0; *dtype < NT_DTYPE_COUNT; (*dtype)++)
+        if (strcmp(type_names[*dtype], *name) == 0) break;
+    return NT_OK;
 }
 
 static nt_status read_offsets(const json_t *entry, size_t *begin, size_t *end) {
     int64_t offsets[2];
-    int count;
+    size_t count;
     nt_status status = read_sizes(entry, "data_offsets", 2, offsets, &count);
     if (status != NT_OK) return status;
-    if (count != 2) return nt__fail(NT_INVALID, "'data_offsets' has %d elements, it must have 2", count);
+    if (count != 2) return nt__fail(NT_INVALID, "'data_offsets' has %zu elements, it must have 2", count);
     *begin = (size_t)offsets[0];
     *end = (size_t)offsets[1];
     if (*end >= *begin) return NT_OK;
     return nt__fail(NT_INVALID, "'data_offsets' end at %zu, before they begin at %zu", *end, *begin);
 }
 
-/* The tensor's bytes are as many as its type asks for, and are in the file. */
-static nt_status check_place(nt__type type, size_t begin, size_t end, size_t data_length) {
+/* The tensor's bytes are in the file. */
+static nt_status check_end(size_t end, size_t data_length) {
+    if (end <= data_length) return NT_OK;
+    return nt__fail(NT_INVALID, "its data ends at byte %zu, the file has %zu bytes of data: %zu are missing", end,
+                    data_length, end - data_length);
+}
+
+/* They are as many as its type asks for. */
+static nt_status check_size(nt__type type, size_t begin, size_t end) {
     char text[NT__TYPE_TEXT];
     size_t needed;
     nt__type_text(type, text);
     if (!nt__type_bytes(type, &needed)) return nt__fail(NT_INVALID, "%s has more bytes than fit in 64 bits", text);
-    if (end - begin != needed)
-        return nt__fail(NT_INVALID, "%s needs %zu bytes, its offsets %zu to %zu hold %zu", text, needed, begin, end,
-                        end - begin);
-    if (end > data_length)
-        return nt__fail(NT_INVALID, "its data ends at byte %zu, the file has %zu bytes of data: %zu are missing", end,
-                        data_length, end - data_length);
-    return NT_OK;
+    if (end - begin == needed) return NT_OK;
+    return nt__fail(NT_INVALID, "%s needs %zu bytes, its offsets %zu to %zu hold %zu", text, needed, begin, end,
+                    end - begin);
 }
 
-static nt_status read_entry(const json_t *entry, data_part data, nt__named_array *array) {
+/* ---- reading: what no array can be ------------------------------------------------------------------------------ */
+
+nt_status nt__fail_unknown_array(const nt__unknown_array *array) {
+    return nt__fail(NT_INVALID, "tensor '%s': %s", array->name, array->problem);
+}
+
+/* "F8_E4M3[8]" */
+static const char *unknown_type(const char *dtype, const json_t *shape, nt__arena *arena) {
+    nt__text text = {0};
+    size_t rank = json_array_size(shape);
+    nt__text_add(&text, "%.32s[", dtype);
+    for (size_t i = 0; i < rank && i < MOST_AXES_SHOWN; i++)
+        nt__text_add(&text, "%s%lld", i ? "," : "", (long long)json_integer_value(json_array_get(shape, i)));
+    nt__text_add(&text, "%s]", rank > MOST_AXES_SHOWN ? ",..." : "");
+    const char *type = text.failed ? NULL : nt__arena_strdup(arena, text.data);
+    nt__text_free(&text);
+    return type;
+}
+
+static nt_status keep_unknown(const char *name, const char *dtype, const json_t *shape, bool is_of_known_type,
+                              nt__safetensors *file) {
+    nt__unknown_array *unknown = &file->unknown[file->unknown_count++];
+    const char *type = unknown_type(dtype, shape, &file->arena);
+    const char *problem =
+        is_of_known_type
+            ? nt__arena_sprintf(&file->arena, "'shape' has %zu elements, at most %d are possible",
+                                json_array_size(shape), NT_MAX_RANK)
+            : nt__arena_sprintf(&file->arena,
+                                "unsupported element type %.32s: write the tensor as BOOL, U8 to U64, I8 to I64, F16, "
+                                "BF16, F32 or F64",
+                                dtype);
+    *unknown = (nt__unknown_array){name, type, problem};
+    return type && problem ? NT_OK : NT_OUT_OF_MEMORY;
+}
+
+/* ---- reading: an entry as a whole ------------------------------------------------------------------------------- */
+
+/* Where the bytes of a tensor lie, whatever they are. */
+typedef struct place {
+    const char *name;
+    size_t begin, end;
+} place;
+
+static nt_status read_entry(const json_t *entry, data_part data, place *at, nt__safetensors *file) {
     char text[JSON_TEXT];
-    size_t begin = 0, end = 0;
+    size_t rank = 0;
+    const char *dtype;
+    nt__named_array *array = &file->arrays[file->count];
+    *array = (nt__named_array){.name = at->name};
     if (!json_is_object(entry))
         return nt__fail(NT_INVALID, "its entry is %s, it must be an object", json_text(entry, text));
-    nt_status status = read_dtype(entry, &array->type.dtype);
-    if (status == NT_OK)
-        status = read_sizes(entry, "shape", NT_MAX_RANK, array->type.shape.dims, &array->type.shape.rank);
-    if (status == NT_OK) status = read_offsets(entry, &begin, &end);
-    if (status == NT_OK) status = check_place(array->type, begin, end, data.length);
+    nt_status status = read_dtype(entry, &dtype, &array->type.dtype);
+    if (status == NT_OK) status = read_sizes(entry, "shape", NT_MAX_RANK, array->type.shape.dims, &rank);
+    if (status == NT_OK) status = read_offsets(entry, &at->begin, &at->end);
+    if (status == NT_OK) status = check_end(at->end, data.length);
     if (status != NT_OK) return status;
-    array->data = data.bytes + begin;
+    bool is_known = array->type.dtype != NT_DTYPE_COUNT;
+    if (!is_known || rank > NT_MAX_RANK)
+        return keep_unknown(at->name, dtype, json_object_get(entry, "shape"), is_known, file);
+    array->type.shape.rank = (int)rank;
+    status = check_size(array->type, at->begin, at->end);
+    if (status != NT_OK) return status;
+    array->data = data.bytes + at->begin;
+    file->count++;
     return check_bools(array);
 }
 
@@ -293,17 +349,16 @@ static nt_status read_metadata(json_t *object, nt__safetensors *file) {
     return NT_OK;
 }
 
-static nt_status read_entries(json_t *header, data_part data, nt__safetensors *file) {
-    file->arrays = nt__arena_alloc(&file->arena, json_object_size(header), sizeof *file->arrays);
-    if (!file->arrays) return NT_OUT_OF_MEMORY;
+static nt_status read_entries(json_t *header, data_part data, place *places, nt__safetensors *file) {
     const char *name;
     json_t *entry;
+    size_t count = 0;
     json_object_foreach(header, name, entry) {
         if (strcmp(name, metadata_key) == 0) continue;
-        nt__named_array *array = &file->arrays[file->count++];
-        array->name = nt__arena_strdup(&file->arena, name);
-        if (!array->name) return NT_OUT_OF_MEMORY;
-        nt_status status = read_entry(entry, data, array);
+        place *at = &places[count++];
+        at->name = nt__arena_strdup(&file->arena, name);
+        if (!at->name) return NT_OUT_OF_MEMORY;
+        nt_status status = read_entry(entry, data, at, file);
         if (status != NT_OK) return nt__fail_in(status, "tensor '%s'", name);
     }
     return NT_OK;
@@ -311,40 +366,57 @@ static nt_status read_entries(json_t *header, data_part data, nt__safetensors *f
 
 /* By place; tensors without bytes come before the one that starts where they lie, and by name among themselves. */
 static int compare_places(const void *left, const void *right) {
-    const nt__named_array *a = left, *b = right;
-    size_t bytes_a = bytes_of(a), bytes_b = bytes_of(b);
-    const char *at_a = a->data, *at_b = b->data;
-    if (at_a != at_b) return at_a < at_b ? -1 : 1;
-    if (bytes_a != bytes_b) return bytes_a < bytes_b ? -1 : 1;
+    const place *a = left, *b = right;
+    if (a->begin != b->begin) return a->begin < b->begin ? -1 : 1;
+    if (a->end != b->end) return a->end < b->end ? -1 : 1;
     return strcmp(a->name, b->name);
 }
 
+static int compare_arrays(const void *left, const void *right) {
+    const nt__named_array *a = left, *b = right;
+    const char *at_a = a->data, *at_b = b->data;
+    return compare_places(&(place){a->name, (size_t)at_a, (size_t)at_a + bytes_of(a)},
+                          &(place){b->name, (size_t)at_b, (size_t)at_b + bytes_of(b)});
+}
+
 /* Sorted by place, each tensor begins where the one before ends, and the last ends with the file. */
-static nt_status check_cover(const nt__safetensors *file, data_part data) {
+static nt_status check_cover(const place *places, size_t count, data_part data) {
     size_t end = 0;
-    for (size_t i = 0; i < file->count; i++) {
-        const nt__named_array *array = &file->arrays[i];
-        size_t begin = (size_t)((const char *)array->data - data.bytes);
-        if (begin < end)
+    for (size_t i = 0; i < count; i++) {
+        const place *at = &places[i];
+        if (at->begin < end)
             return nt__fail(NT_INVALID,
                             "tensors '%s' and '%s' overlap: one ends at byte %zu of the data, the other begins at %zu",
-                            file->arrays[i - 1].name, array->name, end, begin);
-        if (begin > end)
+                            places[i - 1].name, at->name, end, at->begin);
+        if (at->begin > end)
             return nt__fail(NT_INVALID, "bytes %zu to %zu of the data, before tensor '%s', belong to no tensor", end,
-                            begin, array->name);
-        end = begin + bytes_of(array);
+                            at->begin, at->name);
+        end = at->end;
     }
     if (end == data.length) return NT_OK;
     return nt__fail(NT_INVALID, "%zu bytes follow the last tensor, whose data ends at byte %zu", data.length - end,
                     end);
 }
 
-static nt_status read_header(json_t *header, data_part data, nt__safetensors *file) {
-    nt_status status = read_metadata(json_object_get(header, metadata_key), file);
-    if (status == NT_OK) status = read_entries(header, data, file);
+static nt_status read_tensors(json_t *header, data_part data, place *places, nt__safetensors *file) {
+    nt_status status = read_entries(header, data, places, file);
+    size_t count = file->count + file->unknown_count;
     if (status != NT_OK) return status;
-    if (file->count > 1) qsort(file->arrays, file->count, sizeof *file->arrays, compare_places);
-    return check_cover(file, data);
+    if (count > 1) qsort(places, count, sizeof *places, compare_places);
+    if (file->count > 1) qsort(file->arrays, file->count, sizeof *file->arrays, compare_arrays);
+    return check_cover(places, count, data);
+}
+
+static nt_status read_header(json_t *header, data_part data, nt__safetensors *file) {
+    size_t most = json_object_size(header) + 1;
+    nt_status status = read_metadata(json_object_get(header, metadata_key), file);
+    if (status != NT_OK) return status;
+    place *places = nt__alloc(most, sizeof *places);
+    file->arrays = nt__arena_alloc(&file->arena, most, sizeof *file->arrays);
+    file->unknown = nt__arena_alloc(&file->arena, most, sizeof *file->unknown);
+    status = places && file->arrays && file->unknown ? read_tensors(header, data, places, file) : NT_OUT_OF_MEMORY;
+    nt__free(places);
+    return status;
 }
 
 /* ---- reading: the file ------------------------------------------------------------------------------------------ */

@@ -250,7 +250,8 @@ nt_status nt__arguments_options(const nt__arguments *arguments, nt__command_opti
     }
     out->run.compile_options = out->compile_options.items;
     out->run.compile_option_count = out->compile_options.count;
-    if (arguments->command == NT__TRAIN) out->run.weights = out->weights;
+    if (arguments->command & (NT__TRAIN | NT__EVALUATE | NT__PREDICT)) out->run.weights = out->weights;
+    out->run.trained_weights = arguments->command & (NT__EVALUATE | NT__PREDICT);
     out->run.weight_maps = out->maps.items;
     out->run.weight_map_count = out->maps.count;
     return status == NT_OK ? parse_schedules(out) : status;
@@ -342,6 +343,21 @@ static const nt_field_info *find_field(const nt_experiment *experiment, const ch
     for (size_t i = 0; i < length; i++)
         if (plain[i] == '-') plain[i] = '_';
     return nt__field_find(experiment, plain);
+}
+
+/* The field of a flag, also of one that "no-" turns off. */
+static const nt_field_info *field_of(const nt_experiment *experiment, const char *name) {
+    const nt_field_info *field = find_field(experiment, name);
+    return field || !without_no(name) ? field : find_field(experiment, without_no(name));
+}
+
+nt_status nt__arguments_given(const nt__arguments *arguments, const nt_experiment *experiment, nt__words *out) {
+    for (size_t i = 0; i < arguments->flag_count; i++) {
+        const char *name = arguments->flags[i].name;
+        const nt_field_info *field = nt__keyword_of(arguments->command, name) ? NULL : field_of(experiment, name);
+        if (field) nt__words_add(out, field->name);
+    }
+    return out->failed ? NT_OUT_OF_MEMORY : NT_OK;
 }
 
 static nt_status set_field(const nt__arguments *arguments, const nt_experiment *experiment, const nt__flag *flag,

@@ -102,6 +102,9 @@ void nt__command_options_free(nt__command_options *options);
  * NULL: no flag is a field. */
 nt_status nt__arguments_fields(const nt__arguments *arguments, const nt_experiment *experiment, void *fields);
 
+/* Adds the names of the fields that have a flag. */
+nt_status nt__arguments_given(const nt__arguments *arguments, const nt_experiment *experiment, nt__words *out);
+
 /* "max_epochs" becomes "max-epochs". The name lives in the arena; NULL when memory is short. */
 char *nt__flag_name(nt__arena *arena, const char *name);
 

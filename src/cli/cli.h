@@ -70,7 +70,7 @@ typedef struct nt__session {
     const nt__arguments *arguments;
     nt__command_options options;
     nt__built built;
-    nt__words sources;
+    nt__words sources, given; /* files; fields that have a flag */
     const nt_experiment *experiment;
     void *fields;
     nt_run *run;
@@ -83,7 +83,8 @@ void nt__open_terminal(nt__terminal *terminal, const nt__command_options *option
 void nt__close_terminal(nt__terminal *terminal);
 /* Fields before any flag: the preset's, else the defaults. */
 nt_status nt__set_start(const nt_experiment *experiment, const char *preset, void *fields);
-/* Everything up to a run that is ready to use; one that only evaluates writes no log. The session is to be closed also
+/* Everything up to a run that is ready to use; one that only evaluates has the weights of
+ * --weights, else those that training left in run_dir, and writes no log. The session is to be closed also
  * when this fails. */
 nt__exit_code nt__session_open(const nt__arguments *arguments, const char *command, bool evaluates, nt__session *out);
 /* The same for a run that is only looked at: no engine, no progress, nothing that a run is used for. */
@@ -98,15 +99,15 @@ char *nt__session_weights(const nt__session *session);
 /* Writes the parameters; a former file becomes "<path>.previous". Refused where they would replace a file and are
  * initial values (no step was trained and none were loaded), and where another run holds the file's folder. */
 nt_status nt__keep_parameters(nt_run *run, bool is_loaded, const char *path);
-/* Loads --weights, else the parameters that training left in run_dir. */
-nt_status nt__session_load_weights(nt__session *session);
 
 /* What --input and --out of a prediction name: begins as {0}, and is to be freed after a failure too. */
 typedef struct nt__prediction {
     nt__arena arena;
     const char *out;
+    bool quiet;
     nt_named_array *fields; /* with references of their own */
     size_t count, capacity;
+    nt__words named; /* fields that --input names: each has to be one that forward reads */
 } nt__prediction;
 nt_status nt__prediction_read(const nt__command_options *options, nt__prediction *p);
 /* Predicts, writes the file and says so. */

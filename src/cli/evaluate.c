@@ -15,8 +15,7 @@ static nt_status nothing_to_tell(const nt__session *session) {
 static nt__exit_code evaluate(nt__session *session) {
     const char *split = session->options.split ? session->options.split : "test";
     nt_results results;
-    nt_status status = nt__session_load_weights(session);
-    if (status == NT_OK) status = nt_evaluate(session->run, split, &results);
+    nt_status status = nt_evaluate(session->run, split, &results);
     if (status != NT_OK) return nt__session_fail(session, status);
     if (results.count == 0) return nt__session_fail(session, nothing_to_tell(session));
     nt__terminal_programs(&session->terminal);

@@ -20,16 +20,19 @@ static const char train_manual[] =
     "parameters, also after Ctrl-C. Results go to standard output, progress and notices to standard error.";
 
 static const char evaluate_manual[] =
-    "Evaluates one split with parameters from a file and prints its metrics. Fields that shape the model\n"
-    "(GraphConst) must have the values that the parameters were trained with.";
+    "Evaluates one split with parameters from a file and prints its metrics. GraphConst and Device fields, and what\n"
+    "derive set, have the values in the file, with which the parameters were trained; a flag that gives a GraphConst\n"
+    "field another one is an error.";
 
 static const char predict_manual[] =
     "Runs forward on arrays from files, with parameters from a file, and writes what it returns, one row for\n"
     "each sample. The training data is not needed. Each --input is an array, whose field may be left out where\n"
     "forward reads only one, or a .safetensors file with an array for each field; arrays that forward does not\n"
     "read are ignored. Samples go through in batches of the experiment's field 'batch', else of 128. A\n"
-    ".safetensors file gets one array, 'outputs'. Fields that shape the model (GraphConst) must have the values\n"
-    "that the parameters were trained with.";
+    ".safetensors file gets one array, 'outputs'. GraphConst and Device fields, and what derive set, have the values\n"
+    "in the file, with which the parameters were trained; a flag that gives a GraphConst field another one is an\n"
+    "error.";
+
 static const char shell_manual[] =
     "Compiles and loads the files and reads commands: new makes a run with the flags given here and there, train,\n"
     "validate and evaluate use it, help lists the rest. Files that changed are compiled and loaded before the next\n"

@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "array/array.h"
+#include "base/closest.h"
+#include "run/plan.h"
 
 /* ---- names of files --------------------------------------------------------------------------------------------- */
 
@@ -32,12 +34,30 @@ static nt_status check_out(const char *path) {
 void nt__prediction_free(nt__prediction *p) {
     for (size_t i = 0; i < p->count; i++) nt_array_free((nt_array *)p->fields[i].array);
     nt__free(p->fields);
+    nt__words_free(&p->named);
     nt__arena_free(&p->arena);
+}
+
+static nt_status check_new(const nt__prediction *p, const char *name) {
+    for (size_t i = 0; i < p->count; i++) {
+        const char *other = p->fields[i].name;
+        if (!name && !other)
+            return nt__fail(NT_INVALID,
+                            "two arrays without a field's name were given: write --input=FIELD=FILE for each");
+        if (name && other && strcmp(name, other) == 0)
+            return nt__fail(NT_INVALID, "the field '%s' was given twice: each has one array", name);
+    }
+    return NT_OK;
 }
 
 /* Takes the array over. NULL: the thread's error says why there is none. */
 static nt_status add(nt__prediction *p, const char *name, nt_array *array) {
     if (!array) return nt_error_status();
+    nt_status status = check_new(p, name);
+    if (status != NT_OK) {
+        nt_array_free(array);
+        return status;
+    }
     const char *copy = name ? nt__arena_strdup(&p->arena, name) : NULL;
     if ((name && !copy) || !NT__GROW(p->fields, p->count, p->capacity)) {
         nt_array_free(array);
@@ -47,19 +67,46 @@ static nt_status add(nt__prediction *p, const char *name, nt_array *array) {
     return NT_OK;
 }
 
-/* All arrays of a file are fields by name; a file with one may give it to a field of another name. */
-static nt_status add_file_arrays(nt__prediction *p, const char *name, const char *path, const nt__safetensors *file) {
+static nt_array *array_of(const nt__named_array *array) {
+    return nt_array_from(array->type.dtype, array->type.shape, array->data);
+}
+
+/* An error only where forward reads one: others are left out. */
+static void tell_unknown(const nt__prediction *p, const char *path, const nt__safetensors *file) {
+    nt__text text = {0};
+    for (size_t i = 0; i < file->unknown_count; i++)
+        nt__text_add(&text, "%s%s %s", i ? ", " : "", file->unknown[i].name, file->unknown[i].type);
+    if (text.length && !text.failed && !p->quiet)
+        nt__notice("%s: tensors that nitro has no type for are left out: %s", path, text.data);
+    nt__text_free(&text);
+}
+
+/* All arrays of a file are fields by name. */
+static nt_status add_all(nt__prediction *p, const char *path, const nt__safetensors *file) {
     nt_status status = NT_OK;
-    if (name && file->count != 1)
-        return nt__fail(NT_INVALID,
-                        "'%s' has %zu arrays, so it cannot be the field '%s': without '%s=' they are fields "
-                        "by their own names",
-                        path, file->count, name, name);
-    for (size_t i = 0; status == NT_OK && i < file->count; i++) {
-        const nt__named_array *array = &file->arrays[i];
-        status = add(p, name ? name : array->name, nt_array_from(array->type.dtype, array->type.shape, array->data));
-    }
+    if (file->count == 0 && file->unknown_count) return nt__fail_unknown_array(&file->unknown[0]);
+    tell_unknown(p, path, file);
+    for (size_t i = 0; status == NT_OK && i < file->count; i++)
+        status = add(p, file->arrays[i].name, array_of(&file->arrays[i]));
     return status;
+}
+
+/* The array of that name, or the only one of the file, whatever its name is. */
+static nt_status add_one(nt__prediction *p, const char *name, const char *path, const nt__safetensors *file) {
+    const nt__named_array *array = nt__safetensors_find(file, name);
+    for (size_t i = 0; i < file->unknown_count; i++)
+        if (strcmp(file->unknown[i].name, name) == 0 || (!array && file->count == 0))
+            return nt__fail_in(nt__fail_unknown_array(&file->unknown[i]), "%s", path);
+    if (!array && file->count == 1) array = &file->arrays[0];
+    if (array) return add(p, name, array_of(array));
+    return nt__fail(NT_INVALID,
+                    "'%s' has %zu arrays and none is called '%s', so it cannot be that field: without '%s=' they are "
+                    "fields by their own names",
+                    path, file->count, name, name);
+}
+
+static nt_status add_file_arrays(nt__prediction *p, const char *name, const char *path, const nt__safetensors *file) {
+    return name ? add_one(p, name, path, file) : add_all(p, path, file);
 }
 
 static nt_status add_safetensors(nt__prediction *p, const char *name, const char *path) {
@@ -92,7 +139,8 @@ static nt_status add_input(nt__prediction *p, const char *text) {
         return nt__fail(NT_INVALID,
                         "--input=%s: write --input=FIELD=FILE, or --input=FILE where forward reads one field", text);
     const char *name = nt__arena_sprintf(&p->arena, "%.*s", (int)length, text);
-    return name ? add_path(p, name, text + length + 1) : NT_OUT_OF_MEMORY;
+    nt__words_add(&p->named, name);
+    return !p->named.failed ? add_path(p, name, text + length + 1) : NT_OUT_OF_MEMORY;
 }
 
 static nt_status read_inputs(const nt__words *values, nt__prediction *p) {
@@ -113,10 +161,30 @@ static nt_status write_outputs(const nt__prediction *p, const nt_experiment *exp
     return nt__safetensors_write(p->out, &named, 1, metadata, 1);
 }
 
-/* A prediction of no rows says what the outputs are, without work: a file that cannot hold them is found here. What is
- * wrong with the arrays is left for the prediction to say. */
-static nt_status check_file_holds(nt_run *run, const nt__prediction *p) {
-    if (!is_npy(p->out)) return NT_OK;
+/* A name that forward does not read may be a slip. */
+static nt_status check_named(const nt__prediction *p, const nt_run *run) {
+    nt__words fields = {0};
+    nt__text message = {0};
+    for (size_t i = 0; nt__forward_field(run, i); i++) nt__words_add(&fields, nt__forward_field(run, i));
+    for (size_t i = 0; i < p->named.count && !message.length; i++) {
+        bool is_read = false;
+        for (size_t j = 0; j < fields.count; j++) is_read |= strcmp(p->named.items[i], fields.items[j]) == 0;
+        if (is_read) continue;
+        nt__text_add(&message, "--input %s=: forward does not read that field", p->named.items[i]);
+        nt__add_closest(&message, p->named.items[i], fields.items, fields.count, "");
+        nt__text_say(&message, "; it reads: ");
+        for (size_t j = 0; j < fields.count; j++) nt__text_add(&message, "%s%s", j ? ", " : "", fields.items[j]);
+    }
+    nt_status status = fields.failed || message.failed ? NT_OUT_OF_MEMORY : NT_OK;
+    if (status == NT_OK && message.length) status = nt__fail(NT_INVALID, "%s", message.data);
+    nt__words_free(&fields);
+    nt__text_free(&message);
+    return status;
+}
+
+/* A prediction of no rows says what forward reads and what the outputs are, without work: names that mean nothing and a
+ * file that cannot hold the outputs are found here. What is wrong with the arrays is left for the prediction to say. */
+static nt_status look_ahead(nt_run *run, const nt__prediction *p) {
     nt__arena arena = {0};
     nt_array *empty = nt__arena_alloc(&arena, p->count, sizeof *empty), *outputs = NULL;
     nt_named_array *fields = nt__arena_alloc(&arena, p->count, sizeof *fields);
@@ -126,8 +194,10 @@ static nt_status check_file_holds(nt_run *run, const nt__prediction *p) {
         empty[i].shape.dims[0] = 0;
         fields[i] = (nt_named_array){p->fields[i].name, &empty[i]};
     }
-    if (status == NT_OK && nt_predict(run, fields, p->count, &outputs) == NT_OK)
-        status = nt__npy_check(p->out, outputs);
+    if (status == NT_OK && nt_predict(run, fields, p->count, &outputs) == NT_OK) {
+        status = check_named(p, run);
+        if (status == NT_OK && is_npy(p->out)) status = nt__npy_check(p->out, outputs);
+    }
     nt_array_free(outputs);
     nt__arena_free(&arena);
     return status;
@@ -138,6 +208,7 @@ static nt_status check_file_holds(nt_run *run, const nt__prediction *p) {
 nt_status nt__prediction_read(const nt__command_options *options, nt__prediction *p) {
     nt_status status = check_out(options->out);
     if (status != NT_OK) return status;
+    p->quiet = options->run.quiet;
     p->out = nt__arena_strdup(&p->arena, options->out);
     return p->out ? read_inputs(&options->inputs, p) : NT_OUT_OF_MEMORY;
 }
@@ -146,7 +217,7 @@ nt_status nt__prediction_make(const nt__prediction *p, const nt_experiment *expe
                               nt__terminal *terminal) {
     char text[NT__TYPE_TEXT];
     nt_array *outputs = NULL;
-    nt_status status = check_file_holds(run, p);
+    nt_status status = look_ahead(run, p);
     if (status == NT_OK) status = nt_predict(run, p->fields, p->count, &outputs);
     if (status == NT_OK) status = write_outputs(p, experiment, outputs);
     if (status == NT_OK)
@@ -158,8 +229,7 @@ nt_status nt__prediction_make(const nt__prediction *p, const nt_experiment *expe
 /* ---- the command ------------------------------------------------------------------------------------------------ */
 
 static nt__exit_code predict(nt__session *session, const nt__prediction *p) {
-    nt_status status = nt__session_load_weights(session);
-    if (status == NT_OK) status = nt__prediction_make(p, session->experiment, session->run, &session->terminal);
+    nt_status status = nt__prediction_make(p, session->experiment, session->run, &session->terminal);
     if (status != NT_OK) return nt__session_fail(session, status);
     nt__terminal_programs(&session->terminal);
     return NT__EXIT_DONE;

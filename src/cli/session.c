@@ -123,6 +123,9 @@ static nt__exit_code open_experiment(const nt__arguments *arguments, const char 
     out->options.run.source_count = out->sources.count;
     status = choose_experiment(out, &out->experiment);
     if (status == NT_OK) status = set_fields(out);
+    if (status == NT_OK) status = nt__arguments_given(arguments, out->experiment, &out->given);
+    out->options.run.given_fields = out->given.items;
+    out->options.run.given_field_count = out->given.count;
     return status == NT_OK ? NT__EXIT_DONE : nt__report_wrong_use(status);
 }
 
@@ -164,6 +167,7 @@ nt__exit_code nt__session_close(nt__session *session, nt__exit_code code) {
     if (session->engine_used) code = close_engine(code);
     nt__free(session->fields);
     nt__words_free(&session->sources);
+    nt__words_free(&session->given);
     nt__built_free(&session->built);
     nt__command_options_free(&session->options);
     return code;
@@ -171,17 +175,4 @@ nt__exit_code nt__session_close(nt__session *session, nt__exit_code code) {
 
 char *nt__session_weights(const nt__session *session) {
     return nt__sprintf("%s/parameters.safetensors", nt_run_dir(session->run));
-}
-
-nt_status nt__session_load_weights(nt__session *session) {
-    const char *given = session->options.weights;
-    char *usual = given ? NULL : nt__session_weights(session);
-    const char *path = given ? given : usual;
-    nt_status status =
-        path ? nt_run_load_mapped(session->run, path, session->options.maps.items, session->options.maps.count)
-             : NT_OUT_OF_MEMORY;
-    nt__free(usual);
-    if (status == NT_NOT_FOUND && !given)
-        return nt__fail(status, "%s. Train first, or name the parameters with --weights=FILE", nt_error_message());
-    return status;
 }

@@ -22,6 +22,8 @@ nt_status nt__field_parse(const nt_field_info *field, const char *text, void *fi
 /* Adds the value as text: 256, 0.1, true, "path". Of an array or set of arrays the types and shapes, of another type
  * its name; never an element. */
 void nt__field_print(const nt_field_info *field, const void *fields, nt__text *out);
+/* The value of such a text, of a field with a text form, written to `at`, any address. A string lives in the arena. */
+nt_status nt__field_unprint(const nt_field_info *field, const char *text, nt__arena *arena, void *at);
 /* Copies the fields that two definitions have alike, by name and type. The others of `to` stay as they are. Strings are
  * borrowed. */
 void nt__fields_copy(const nt_experiment *from, const void *from_fields, const nt_experiment *to, void *to_fields);

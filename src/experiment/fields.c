@@ -324,6 +324,37 @@ void nt__field_print(const nt_field_info *field, const void *fields, nt__text *o
     types[field->type].print(field, (const char *)fields + field->offset, out);
 }
 
+/* What print_bytes writes. NULL: it is none of that. */
+static char *unescape(const char *text, nt__arena *arena) {
+    size_t length = strlen(text);
+    if (length < 2 || text[0] != '"' || text[length - 1] != '"') return NULL;
+    char *bytes = nt__arena_strdup(arena, text), *to = bytes;
+    if (!bytes) return NULL;
+    for (const char *at = text + 1; at < text + length - 1; at++) {
+        unsigned byte;
+        bool is_escape = *at == '\\';
+        if (is_escape && at[1] == 'x' && sscanf(at + 2, "%2x", &byte) == 1) {
+            *to++ = (char)byte;
+            at += 3;
+        } else {
+            *to++ = is_escape ? *++at : *at;
+        }
+    }
+    *to = 0;
+    return bytes;
+}
+
+nt_status nt__field_unprint(const nt_field_info *field, const char *text, nt__arena *arena, void *at) {
+    nt_field_info alone = *field;
+    alone.offset = 0;
+    if (field->type != NT_FIELD_STRING) return nt__field_parse(&alone, text, at);
+    char *bytes = NULL;
+    if (strcmp(text, "NULL") != 0 && !(bytes = unescape(text, arena)))
+        return refuse(field, text, "is not a text in quotes");
+    memcpy(at, &bytes, sizeof bytes);
+    return NT_OK;
+}
+
 enum { MOST_TEXT = 80 };
 
 /* Cuts between two characters of UTF-8. */

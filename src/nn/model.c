@@ -346,6 +346,11 @@ nt_tensor nt_field_at(nt_batch *batch, const char *name, nt_site site) {
             batch->inputs[i] = cut_rows(nt__input(batch->role, (int)i, name, batch->fields[i].type), batch->rows, site);
         return batch->inputs[i];
     }
+    if (*batch->taken && batch->count == 1)
+        return nt__trace_fail(site, "field",
+                              "forward reads '%s' and '%s', and one array without a name was given: name each, as in "
+                              "--input %s=FILE --input %s=FILE",
+                              batch->taken, name, batch->taken, name);
     nt__text names = {0};
     for (i = 0; i < batch->count; i++) nt__text_add(&names, "%s%s", i ? ", " : "", field_name(batch, i));
     nt_tensor failed = nt__trace_fail(site, "field", "the batch has no field '%s'; its fields are: %s", name,

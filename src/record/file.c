@@ -154,6 +154,7 @@ static nt_status check_content(const content *seen, nt__hash hash) {
 
 static nt_status check_record(nt__record *record, const content *seen, nt__hash hash) {
     nt_status status = parse_facts(metadata_of(&record->file, facts_key), &record->facts);
+    if (status == NT_OK && record->file.unknown_count) status = nt__fail_unknown_array(&record->file.unknown[0]);
     if (status == NT_OK) status = check_content(seen, hash);
     record->arrays = record->file.arrays;
     record->count = record->file.count;

@@ -3,6 +3,7 @@
  */
 #include <string.h>
 
+#include "run/plan.h"
 #include "run/run_internal.h"
 
 /* ---- fields ----------------------------------------------------------------------------------------------------- */
@@ -63,4 +64,8 @@ nt_status nt__routes_list(nt_run *run) {
     if (status == NT_OK) status = list_routes(run, used, &run->routes.prediction);
     for (size_t i = 0; i < run->programs.metrics_count; i++) mark_routes(run->programs.metrics[i].program, used);
     return status == NT_OK ? list_routes(run, used, &run->routes.evaluation) : status;
+}
+
+const char *nt__forward_field(const nt_run *run, size_t index) {
+    return index < run->routes.prediction.count ? run->routes.prediction.names[index] : NULL;
 }

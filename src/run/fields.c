@@ -63,15 +63,33 @@ static nt_status set_values(const nt_run *run, void *own, const void *fields, co
     return NT_OK;
 }
 
-nt_status nt__fields_take(nt_run *run, const void *fields, const char *preset) {
+/* Notes the fields that the caller names as given. */
+static nt_status note_given(nt_run *run, const nt_run_options *options) {
+    for (size_t i = 0; i < options->given_field_count; i++) {
+        const nt_field_info *field = nt__field_find(run->experiment, options->given_fields[i]);
+        if (!field)
+            return nt__fail(NT_INVALID, "given_fields has '%s', which is no field of %s", options->given_fields[i],
+                            run->experiment->name);
+        run->given[field - run->experiment->fields] = true;
+    }
+    return NT_OK;
+}
+
+nt_status nt__fields_take(nt_run *run, const void *fields, const nt_run_options *options) {
+    const char *preset = options->preset;
+    size_t count = run->experiment->field_count + 1;
     void *own = nt__arena_alloc(&run->arena, 1, run->experiment->size + 1);
     run->view = nt__arena_alloc(&run->arena, 1, run->experiment->view_size + 1);
     run->defaults = nt__arena_alloc(&run->arena, 1, run->experiment->size + 1);
-    run->derived = nt__arena_alloc(&run->arena, run->experiment->field_count + 1, sizeof *run->derived);
+    run->derived = nt__arena_alloc(&run->arena, count, sizeof *run->derived);
+    run->given = nt__arena_alloc(&run->arena, count, sizeof *run->given);
+    run->known = nt__arena_alloc(&run->arena, count, sizeof *run->known);
     run->preset = preset ? nt__arena_strdup(&run->arena, preset) : NULL;
-    if (!own || !run->view || !run->defaults || !run->derived || (preset && !run->preset)) return NT_OUT_OF_MEMORY;
+    bool has_room = own && run->view && run->defaults && run->derived && run->given && run->known;
+    if (!has_room || (preset && !run->preset)) return NT_OUT_OF_MEMORY;
     run->experiment->set_defaults(run->defaults);
     nt_status status = set_values(run, own, fields, preset);
+    if (status == NT_OK) status = note_given(run, options);
     if (status != NT_OK) return status;
     run->fields = own;
     return hold_all(run);
@@ -107,6 +125,7 @@ nt_status nt__fields_derive(nt_run *run) {
     void *before = nt__arena_alloc(&run->arena, 1, run->experiment->size + 1);
     if (!before) return NT_OUT_OF_MEMORY;
     memcpy(before, run->fields, run->experiment->size);
+    run->underived = before;
     nt__hook_begin();
     nt_status status = run->experiment->hooks.derive(run->fields, run->data);
     note_derived(run, before);

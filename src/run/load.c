@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "base/closest.h"
+#include "run/model_facts.h"
 #include "run/records.h"
-#include "run/weights.h"
 
 /* ---- the fit (C64) ---------------------------------------------------------------------------------------------- */
 
@@ -59,6 +59,14 @@ static size_t list_differences(const nt_run *run, const nt__weights *weights, nt
                          nt__type_text(weights->arrays[i].type, there));
     }
     return found;
+}
+
+/* With maps what the model has not is ignored, but this is an array of the model. */
+static nt_status check_unknown(const nt_run *run, const char *path, const nt__weights *weights) {
+    for (size_t i = 0; i < weights->unknown_count; i++)
+        if (has_array(run, weights->unknown[i].name))
+            return nt__fail_in(nt__fail_unknown_array(&weights->unknown[i]), "%s", path);
+    return NT_OK;
 }
 
 static nt_status check_file(const nt_run *run, const char *path, const nt__weights *weights) {
@@ -222,6 +230,14 @@ static size_t list_unused(const nt_run *run, const nt__weights *weights, nt__tex
     return found;
 }
 
+/* "; of a type that nitro has not, and not used: scale.q F8_E4M3[8]" */
+static void add_unknown(const nt__weights *weights, nt__text *out) {
+    for (size_t i = 0; i < weights->unknown_count && i <= MOST_DIFFERENCES; i++)
+        nt__text_add(out, "%s%s %s", i ? ", " : "; of a type that nitro has not, and not used: ",
+                     i < MOST_DIFFERENCES ? weights->unknown[i].name : "...",
+                     i < MOST_DIFFERENCES ? weights->unknown[i].type : "");
+}
+
 /* "'head.*=', '=logit.*'" */
 static void add_unfit(const nt_run *run, const nt__weights *weights, nt__text *out) {
     const char *between = "";
@@ -250,6 +266,7 @@ static nt_status warn_unfit(const nt_run *run, const char *source, const nt__wei
 static nt_status report(const nt_run *run, const char *source, const nt__weights *weights) {
     nt__text kept = {0}, unused = {0};
     size_t kept_count = list_kept(run, weights, &kept), unused_count = list_unused(run, weights, &unused);
+    add_unknown(weights, &unused);
     bool failed = kept.failed || unused.failed;
     if (!failed && !run->settings.quiet)
         nt__notice("%s: %zu arrays of %s are taken (%zu renamed, %zu transposed); %zu of the model keep what they "
@@ -266,6 +283,7 @@ static nt_status report(const nt_run *run, const char *source, const nt__weights
 /* All or nothing: half of a file would be a model that nobody trained. `source` is for messages. */
 static nt_status take(nt_run *run, const char *source, const nt__weights *weights) {
     nt_status status = check_kept(run, weights);
+    if (status == NT_OK) status = check_unknown(run, source, weights);
     if (status == NT_OK) status = check_file(run, source, weights);
     if (status != NT_OK) return status;
     size_t arrays = run->layout.group_count + nt__layer_state_count(run), count = arrays + run->state_count;
@@ -282,7 +300,7 @@ static nt_status take(nt_run *run, const char *source, const nt__weights *weight
     return status;
 }
 
-/* ---- before there is a layout ----------------------------------------------------------------------------------- */
+/* ---- weights that wait for a layout ----------------------------------------------------------------------------- */
 
 void nt__forget_waiting(nt_run *run) {
     if (run->waiting.weights) nt__weights_free(run->waiting.weights);
@@ -290,6 +308,7 @@ void nt__forget_waiting(nt_run *run) {
     nt__free(run->waiting.source);
     run->waiting.weights = NULL;
     run->waiting.source = NULL;
+    run->waiting.adopts = run->waiting.restores = false;
 }
 
 /* Takes the weights over, in place of those that wait already. */
@@ -310,8 +329,18 @@ static nt_status keep_waiting(nt_run *run, const char *source, nt__weights *weig
 }
 
 nt_status nt__load_waiting(nt_run *run) {
-    if (!run->waiting.weights) return NT_OK;
-    nt_status status = take(run, run->waiting.source, run->waiting.weights);
+    const nt__weights *weights = run->waiting.weights;
+    if (!weights) return NT_OK;
+    nt_status status = take(run, run->waiting.source, weights);
+    return status == NT_OK && run->waiting.restores ? nt__restore_optimizer(run, &weights->record) : status;
+}
+
+nt_status nt__settle_waiting(nt_run *run) {
+    const nt__weights *weights = run->waiting.weights;
+    const char *source = run->waiting.source;
+    if (!weights) return NT_OK;
+    nt_status status = run->settings.evaluate_only ? nt__model_check_numbers(run, weights, source)
+                                                   : nt__model_compare(run, weights, source, false);
     if (status == NT_OK) nt__forget_waiting(run);
     return status;
 }
@@ -322,8 +351,10 @@ nt_status nt__weights_load(nt_run *run, const char *source, const char *const *m
     nt__weights weights;
     nt_status status = nt__weights_read(run, source, maps, map_count, &weights);
     if (status != NT_OK) return status;
-    if (!nt__is_laid_out(run)) return keep_waiting(run, source, &weights);
-    status = take(run, source, &weights);
+    status = nt__model_compare(run, &weights, source, !weights.is_mapped);
+    if (status == NT_OK && !nt__is_laid_out(run)) return keep_waiting(run, source, &weights);
+    if (status == NT_OK) status = take(run, source, &weights);
+    if (status == NT_OK) status = nt__model_check_numbers(run, &weights, source);
     nt__weights_free(&weights);
     return status;
 }
@@ -339,22 +370,43 @@ nt_status nt_run_load(nt_run *run, const char *path) {
     return used && nt__given(path, "nt_run_load", "path") ? nt__weights_load(run, path, NULL, 0) : NT_INVALID;
 }
 
-/* What an option of a new run says. */
-nt_status nt__weights_start(nt_run *run, const nt_run_options *options) {
+/* ---- weights to start with -------------------------------------------------------------------------------------- */
+
+/* "run_dir/parameters.safetensors" where trained_weights says so. NULL: none are given, or memory is short. */
+static char *start_source(const nt_run *run, const nt_run_options *options) {
+    if (options->weights && *options->weights) return nt__strdup(options->weights);
+    return options->trained_weights ? nt__sprintf("%s/parameters.safetensors", run->settings.run_dir) : NULL;
+}
+
+static nt_status check_restorable(const nt__weights *weights, const char *source) {
+    if (weights->is_record) return NT_OK;
+    return nt__fail(NT_INVALID,
+                    "restore_optimizer is given, and '%s' is no checkpoint: it has no states of an optimizer", source);
+}
+
+static nt_status open_source(nt_run *run, const nt_run_options *options, const char *source) {
     nt__weights weights;
-    if (!options->weights || !*options->weights) return NT_OK;
-    nt_status status =
-        nt__weights_read(run, options->weights, options->weight_maps, options->weight_map_count, &weights);
+    nt_status status = nt__weights_read(run, source, options->weight_maps, options->weight_map_count, &weights);
+    if (status == NT_NOT_FOUND && !(options->weights && *options->weights))
+        return nt__fail(status, "%s. Train first, or name the parameters with --weights=FILE", nt_error_message());
     if (status != NT_OK) return status;
-    if (!nt__is_laid_out(run)) return keep_waiting(run, options->weights, &weights);
-    status = take(run, options->weights, &weights);
-    if (status == NT_OK && options->restore_optimizer)
-        status = weights.is_record
-                     ? nt__restore_optimizer(run, &weights.record)
-                     : nt__fail(NT_INVALID,
-                                "restore_optimizer is given, and '%s' is no checkpoint: it has no states of an "
-                                "optimizer",
-                                options->weights);
-    nt__weights_free(&weights);
+    bool adopts = run->settings.evaluate_only && !weights.is_mapped;
+    if (options->restore_optimizer) status = check_restorable(&weights, source);
+    if (status == NT_OK && adopts) status = nt__adopt(run, &weights, source);
+    if (status != NT_OK) {
+        nt__weights_free(&weights);
+        return status;
+    }
+    status = keep_waiting(run, source, &weights);
+    run->waiting.adopts = status == NT_OK && adopts;
+    run->waiting.restores = status == NT_OK && options->restore_optimizer;
+    return status;
+}
+
+nt_status nt__weights_open(nt_run *run, const nt_run_options *options) {
+    bool is_given = (options->weights && *options->weights) || options->trained_weights;
+    char *source = start_source(run, options);
+    nt_status status = source ? open_source(run, options, source) : is_given ? NT_OUT_OF_MEMORY : NT_OK;
+    nt__free(source);
     return status;
 }

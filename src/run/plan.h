@@ -17,6 +17,8 @@ int64_t nt__plan_steps(const nt_run *run);
 
 /* Names of the built-in loggers of a run, "jsonl,csv". */
 const char *nt__run_loggers(const nt_run *run);
+/* A field that forward reads, once the run is laid out; NULL beyond the last. */
+const char *nt__forward_field(const nt_run *run, size_t index);
 /* Whether the experiment has a hook that gives the setting of this name. */
 bool nt__setting_is_hooked(const nt_experiment *experiment, const char *name);
 

@@ -4,7 +4,7 @@
  */
 #include <string.h>
 
-#include "run/run_internal.h"
+#include "run/model_facts.h"
 
 typedef struct prediction {
     nt_run *run;
@@ -66,7 +66,7 @@ static nt_status check_nameless(const prediction *p) {
         if (!p->given[i].name)
             return fail_with_lists(p, NT_INVALID,
                                    "an array without a name stands for the only field, and forward does "
-                                   "not read exactly one: name each");
+                                   "not read exactly one: name each, as in --input FIELD=FILE");
     return NT_OK;
 }
 
@@ -99,8 +99,11 @@ static nt_status check_array(const nt__batch_field *field, const nt_array *array
                         field->name, nt__type_text(type, given));
     nt__type row = nt__row_type(type), wanted_row = nt__row_type(field->type);
     if (nt__type_equal(row, wanted_row)) return NT_OK;
-    return nt__fail(NT_INVALID, "field '%s' has rows of %s, and the model is laid out for rows of %s", field->name,
-                    nt__type_text(row, given), nt__type_text(wanted_row, wanted));
+    return nt__fail(
+        NT_INVALID,
+        "field '%s' has rows of %s, and the model is laid out for rows of %s: save it with that element type "
+        "and shape",
+        field->name, nt__type_text(row, given), nt__type_text(wanted_row, wanted));
 }
 
 static nt_status check_rows(const nt__split *split, const char *field, const nt_array *array) {
@@ -193,7 +196,9 @@ static nt_status fail_to_lay_out(const prediction *p, nt_status status) {
 static nt_status fail_to_load(prediction *p, nt_status status) {
     if (status != NT_INVALID) return status;
     const char *problem = nt__arena_sprintf(
-        &p->arena, "%s\nThe model was laid out for the arrays that were given: they or the file are wrong",
+        &p->arena,
+        "%s\nThe model was laid out for the arrays that were given: if their element types or shapes are not those of "
+        "training, they are wrong, else the file is",
         nt_error_message());
     return problem ? fail_with_lists(p, status, problem) : NT_OUT_OF_MEMORY;
 }
@@ -203,9 +208,11 @@ static nt_status warn_underived(const nt_run *run) {
     size_t count;
     const nt__argument *arguments = nt__program_arguments(run->programs.forward, &count);
     nt__text names = {0};
-    for (size_t i = 0; i < count; i++)
-        if (arguments[i].role == NT__ROLE_DEVICE)
+    for (size_t i = 0; i < count; i++) {
+        bool is_field = arguments[i].role == NT__ROLE_DEVICE;
+        if (is_field && !run->known[run->device_fields.slots[arguments[i].index].field])
             nt__text_add(&names, "%s%s", names.length ? ", " : "", arguments[i].name);
+    }
     nt_status status = names.failed ? NT_OUT_OF_MEMORY : NT_OK;
     if (names.length && status == NT_OK)
         status = nt__warn("%s: derive is not called without data, so DEVICE fields that forward reads have the values "
@@ -215,16 +222,26 @@ static nt_status warn_underived(const nt_run *run) {
     return status;
 }
 
+static nt_status lay_out_and_load(prediction *p) {
+    nt_status status = fail_to_lay_out(p, nt__lay_out(p->run));
+    if (status == NT_OK) status = bind(p);
+    return status == NT_OK ? fail_to_load(p, nt__load_waiting(p->run)) : status;
+}
+
 /* Lays the run out for arrays like these. A failure leaves it as it was, so that other arrays can be tried. */
 static nt_status lay_out_first(prediction *p) {
     nt_run *run = p->run;
     nt__arena before = run->arena;
     run->arena = (nt__arena){0};
-    nt_status status = list_batch_fields(p);
-    if (status == NT_OK) status = fail_to_lay_out(p, nt__lay_out(run));
-    if (status == NT_OK) status = bind(p);
-    if (status == NT_OK) status = fail_to_load(p, nt__load_waiting(run));
+    nt_status status = nt__inputs_check(run, p->given, p->given_count);
+    if (status == NT_OK) status = list_batch_fields(p);
+    if (status == NT_OK) {
+        status = lay_out_and_load(p);
+        status = nt__inputs_explain(run, p->given, p->given_count, status);
+    }
+    if (status == NT_OK) status = nt__settle_waiting(run);
     if (status == NT_OK && run->experiment->hooks.derive) status = warn_underived(run);
+    if (status == NT_OK) status = nt__tell_setup(run);
     if (status == NT_OK) {
         run->first = run->arena;
     } else {

@@ -15,6 +15,7 @@
 #define NT__RECORD_PARAMETERS "parameters/"
 #define NT__RECORD_AVERAGES "averages/"
 #define NT__RECORD_STATES "states/"
+#define NT__RECORD_FIELDS "device/"
 const char *nt__record_slot_name(const nt__device_slot *slot, nt__arena *arena);
 
 /* Buffers that are one array each, in order, until a call fails: of layers, with the counter of draws; the states of

@@ -28,10 +28,19 @@ static bool is_object_of_texts(json_t *object) {
     return true;
 }
 
+/* Another experiment may have the same fields and the same layout. */
+static nt_status check_experiment(const nt_run *run, const nt__record *record) {
+    const char *then = json_string_value(json_object_get(record->facts, "experiment"));
+    if (!then || strcmp(then, run->experiment->name) == 0) return NT_OK;
+    return nt__fail(NT_INVALID, "the checkpoint is of experiment '%s', and this is '%s'. %s", then,
+                    run->experiment->name, advice);
+}
+
 nt_status nt__restore_check_config(const nt_run *run, const nt__record *record) {
-    json_t *then, *now;
+    json_t *then = NULL, *now;
     nt__text lines = {0};
-    nt_status status = nt__record_fact(record, "config", JSON_OBJECT, &then);
+    nt_status status = check_experiment(run, record);
+    if (status == NT_OK) status = nt__record_fact(record, "config", JSON_OBJECT, &then);
     if (status == NT_OK && !is_object_of_texts(then))
         return nt__fail(NT_INVALID, "the fact 'config' of the checkpoint has a value that is no text");
     if (status != NT_OK) return status;

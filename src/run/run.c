@@ -1,7 +1,7 @@
 /* Making and freeing a handle: the setup sequence, cheapest checks first. */
 
+#include "run/model_facts.h"
 #include "run/plan.h"
-#include "run/run_internal.h"
 
 /* ---- the data --------------------------------------------------------------------------------------------------- */
 
@@ -38,13 +38,17 @@ static nt_status check_train_split(const nt_run *run) {
         (long long)batches, (long long)accum, (long long)below, (long long)above);
 }
 
-/* Settings and the hooks they come from see what derive set. */
+/* Settings and the hooks they come from see what the fields are now. */
+static nt_status resolve_again(nt_run *run, const nt_run_options *options) {
+    nt_status status = nt__settings_resolve(run, options);
+    if (status == NT_OK) status = nt__resume_seed(run);
+    return status == NT_OK ? nt__adopt_settings(run) : status;
+}
+
 static nt_status derive(nt_run *run, const nt_run_options *options) {
     nt_status status = nt__fields_derive(run);
-    if (status == NT_OK && run->experiment->hooks.derive) {
-        status = nt__settings_resolve(run, options);
-        if (status == NT_OK) status = nt__resume_seed(run);
-    }
+    if (status == NT_OK) status = nt__adopt_again(run);
+    if (status == NT_OK && run->experiment->hooks.derive) status = resolve_again(run, options);
     return status == NT_OK ? nt__resume_check(run) : status;
 }
 
@@ -118,16 +122,12 @@ static nt_status trace_all(nt_run *run) {
 
 nt_status nt__lay_out(nt_run *run) {
     nt_status status = trace_all(run);
-    if (status == NT_OK) status = nt__device_setup(run);
-    return status == NT_OK ? nt__tell_setup(run) : status;
+    return status == NT_OK ? nt__device_setup(run) : status;
 }
 
 /* Without data the layout waits for the first prediction. */
 static nt_status get_ready(nt_run *run, const nt_run_options *options) {
-    if (run->settings.no_data) {
-        nt_status uploaded = nt__device_fields_upload(run);
-        return uploaded == NT_OK ? nt__weights_start(run, options) : uploaded;
-    }
+    if (run->settings.no_data) return nt__device_fields_upload(run);
     nt_status status = trace_all(run);
     if (status == NT_OK) status = nt__recording_check_metric(run);
     if (status == NT_OK) status = nt__recording_describe(run);
@@ -139,7 +139,8 @@ static nt_status get_ready(nt_run *run, const nt_run_options *options) {
     if (status == NT_OK) status = nt__device_setup(run);
     if (status == NT_OK) status = nt__resume_take(run);
     if (status == NT_OK) status = nt__recording_tell_others(run);
-    return status == NT_OK ? nt__weights_start(run, options) : status;
+    if (status == NT_OK) status = nt__load_waiting(run);
+    return status == NT_OK ? nt__settle_waiting(run) : status;
 }
 
 /* What the layout, the rates and the schedules would be: one trace, no engine. */
@@ -159,12 +160,14 @@ static nt_status set_up(nt_run *run, const void *fields, const nt_run_options *o
     nt_status status = nt__experiment_check(run->experiment);
     run->results = nt__metrics_new();
     if (status == NT_OK && !run->results) status = NT_OUT_OF_MEMORY;
-    if (status == NT_OK) status = nt__fields_take(run, fields, options->preset);
+    if (status == NT_OK) status = nt__fields_take(run, fields, options);
     if (status == NT_OK) status = nt__settings_resolve(run, options);
     if (status == NT_OK)
         status = nt__options_read(options->compile_options, options->compile_option_count, &run->compile_options);
     if (status == NT_OK) status = nt__origin_take(run, options);
     if (status == NT_OK && !run->is_plan) status = nt__resume_find(run, options);
+    if (status == NT_OK && !run->is_plan) status = nt__weights_open(run, options);
+    if (status == NT_OK && run->waiting.adopts) status = resolve_again(run, options);
     if (status == NT_OK && !run->is_plan) status = open_engine(run);
     if (status == NT_OK) nt__transfers_begin(run);
     if (status == NT_OK) status = build_data(run, options);

@@ -303,8 +303,11 @@ struct nt_run {
     const nt_experiment *experiment;
     const nt_experiment *registered; /* under its name, when the run was made */
     void *fields, *view;
-    void *defaults; /* of the fields, when the run was made */
-    bool *derived;  /* one a field: did derive change it? */
+    void *defaults;  /* of the fields, when the run was made */
+    bool *derived;   /* one a field: did derive change it? Also of a run whose fields are those of a file */
+    bool *given;     /* was it given in so many words? */
+    bool *known;     /* does the file of the weights have its value? */
+    void *underived; /* the fields before derive; NULL: there is none */
     const char *preset;
     bool is_plan; /* it is only looked at: see plan.h */
     nt__settings settings;
@@ -372,7 +375,9 @@ struct nt_run {
     struct {
         struct nt__weights *weights; /* NULL: none */
         char *source;
-    } waiting; /* parameters for that prediction */
+        bool adopts;   /* the fields have the values of the file */
+        bool restores; /* take the states of the rules too */
+    } waiting; /* parameters for the layout that is to come, of a handle without data for its first prediction */
 };
 
 /* use.c: each public call about a run begins with one of the two macros. The run is `used` until the call returns;
@@ -403,11 +408,13 @@ nt_status nt__routes_list(nt_run *run);
 
 /* load.c: parameters and layer states of a file or checkpoint, as nt_run_load_mapped has them. */
 nt_status nt__weights_load(nt_run *run, const char *source, const char *const *maps, size_t map_count);
-/* The weights that were loaded before there was a layout, if any. */
+/* The weights that wait for a layout, if any: their arrays, then what else of the file does not fit the run. */
 nt_status nt__load_waiting(nt_run *run);
+nt_status nt__settle_waiting(nt_run *run);
 void nt__forget_waiting(nt_run *run);
-/* Those of the options, once the run is set up. */
-nt_status nt__weights_start(nt_run *run, const nt_run_options *options);
+/* Reads those of the options, before the data: they wait for the layout. A run that only evaluates or predicts has its
+ * fields from them (adopt.c). */
+nt_status nt__weights_open(nt_run *run, const nt_run_options *options);
 /* NT_DIVERGED when a parameter has an infinity or is not a number, or a layer state is not a number; `path` is not
  * written then. The elements are aligned. */
 nt_status nt__check_finite(const nt_run *run, const char *path, const nt__named_array *array, bool is_state);
@@ -429,6 +436,7 @@ nt_status nt__layer_state_read(nt_run *run, size_t index, nt_array **out);
 /* settings.c: options, else hooks, else fields, else defaults; checked. */
 nt_status nt__settings_resolve(nt_run *run, const nt_run_options *options);
 nt_dtype nt__compute_dtype(const nt__settings *s); /* of settings that were checked */
+bool nt__is_compute_dtype(const char *name);       /* also of NULL */
 /* NT_INVALID where an option is given that only training has a use for, and the run does not train. */
 nt_status nt__settings_check_trained(const nt_run *run, const nt_run_options *options);
 /* Warns of what of a training run's settings is seldom meant. */
@@ -540,7 +548,7 @@ nt_status nt__transfers_tell(nt_run *run, const char *what);
 void nt__transfers_free(nt_run *run);
 
 /* fields.c: the handle's own copy of the experiment. */
-nt_status nt__fields_take(nt_run *run, const void *fields, const char *preset);
+nt_status nt__fields_take(nt_run *run, const void *fields, const nt_run_options *options);
 nt_status nt__fields_derive(nt_run *run);
 /* Around a call of a host hook. What it returned, else that of a call of ours in it that has no status to return: an
  * operation, for which no trace is under way, or an element that an array has not. The message names the hook. */

@@ -243,6 +243,10 @@ static const nt_dtype *find_compute_dtype(const nt__settings *s) {
     return NULL;
 }
 
+bool nt__is_compute_dtype(const char *name) {
+    return name && find_compute_dtype(&(nt__settings){.compute_dtype = name});
+}
+
 nt_dtype nt__compute_dtype(const nt__settings *s) {
     return *find_compute_dtype(s);
 }

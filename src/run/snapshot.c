@@ -2,12 +2,13 @@
  * Not here: back again (restore.c), when that happens (checkpoints.c).
  */
 
+#include "run/model_facts.h"
 #include "run/records.h"
 
 /* ---- names ------------------------------------------------------------------------------------------------------ */
 
 const char *nt__record_slot_name(const nt__device_slot *slot, nt__arena *arena) {
-    return nt__arena_sprintf(arena, "device/%s", slot->name);
+    return nt__arena_sprintf(arena, NT__RECORD_FIELDS "%s", slot->name);
 }
 
 /* ---- whole buffers, with their names ---------------------------------------------------------------------------- */
@@ -134,54 +135,6 @@ static nt_status add_device_fields(snapshot *s) {
 
 /* ---- facts about what the run is -------------------------------------------------------------------------------- */
 
-/* Puts a value into an object or at the end of a list; takes it over. False: memory is short. */
-static bool put(json_t *object, const char *name, json_t *value) {
-    return json_object_set_new(object, name, value) == 0;
-}
-
-static bool append(json_t *list, json_t *value) {
-    return json_array_append_new(list, value) == 0;
-}
-
-/* What was filled, or NULL where something of it is missing. */
-static json_t *whole(json_t *value, bool right) {
-    if (right) return value;
-    json_decref(value);
-    return NULL;
-}
-
-static json_t *field_text(const nt_field_info *field, const void *fields) {
-    nt__text text = {0};
-    nt__field_print(field, fields, &text);
-    json_t *value = text.failed ? NULL : json_string(text.data ? text.data : "");
-    nt__text_free(&text);
-    return value;
-}
-
-/* Fields of a marker, name to text; of Host fields those that are a number or a text. */
-json_t *nt__record_fields(const nt_run *run, nt_marker marker) {
-    json_t *object = json_object();
-    bool right = object != NULL;
-    for (size_t i = 0; right && i < run->experiment->field_count; i++) {
-        const nt_field_info *field = &run->experiment->fields[i];
-        if (field->marker == marker && nt__field_has_flag(field))
-            right = put(object, field->name, field_text(field, run->fields));
-    }
-    return whole(object, right);
-}
-
-json_t *nt__record_config(const nt_run *run) {
-    return nt__record_fields(run, NT_GRAPH_CONST);
-}
-
-static json_t *derived(const nt_run *run) {
-    json_t *list = json_array();
-    bool right = list != NULL;
-    for (size_t i = 0; right && i < run->experiment->field_count; i++)
-        if (run->derived[i]) right = append(list, json_string(run->experiment->fields[i].name));
-    return whole(list, right);
-}
-
 static json_t *hash_text(nt__hash hash) {
     char hex[33];
     nt__hash_hex(hash, hex);
@@ -192,8 +145,8 @@ json_t *nt__record_device_starts(const nt_run *run) {
     json_t *object = json_object();
     bool right = object != NULL;
     for (size_t i = 0; right && i < run->device_fields.count; i++)
-        right = put(object, run->device_fields.slots[i].name, hash_text(run->device_fields.slots[i].start));
-    return whole(object, right);
+        right = nt__facts_put(object, run->device_fields.slots[i].name, hash_text(run->device_fields.slots[i].start));
+    return nt__facts_whole(object, right);
 }
 
 json_t *nt__record_layout(const nt_run *run) {
@@ -202,11 +155,11 @@ json_t *nt__record_layout(const nt_run *run) {
     char type[NT__TYPE_TEXT];
     for (size_t i = 0; right && i < run->layout.row_count; i++) {
         const nt__row *row = &run->layout.rows[i];
-        right =
-            append(list, json_pack("[s, s, I, I, s]", row->path, run->layout.groups[row->group].name,
-                                   (json_int_t)row->offset, (json_int_t)row->length, nt__type_text(row->type, type)));
+        right = nt__facts_append(list, json_pack("[s, s, I, I, s]", row->path, run->layout.groups[row->group].name,
+                                                 (json_int_t)row->offset, (json_int_t)row->length,
+                                                 nt__type_text(row->type, type)));
     }
-    return whole(list, right);
+    return nt__facts_whole(list, right);
 }
 
 json_t *nt__record_anchors(const nt_run *run) {
@@ -217,9 +170,10 @@ json_t *nt__record_anchors(const nt_run *run) {
     right = list != NULL;
     for (size_t g = 0; right && g < run->layout.group_count; g++) {
         const nt__training *training = &run->training[g];
-        right = append(list, training->anchor.kind == NT_ANCHOR_ZERO ? json_null() : hash_text(training->anchor_hash));
+        right = nt__facts_append(list, training->anchor.kind == NT_ANCHOR_ZERO ? json_null()
+                                                                               : hash_text(training->anchor_hash));
     }
-    return whole(list, right);
+    return nt__facts_whole(list, right);
 }
 
 static json_t *state_types(const nt_run *run, size_t g) {
@@ -228,9 +182,9 @@ static json_t *state_types(const nt_run *run, size_t g) {
     char type[NT__TYPE_TEXT];
     bool right = list != NULL;
     for (size_t i = 0; right && nt__rule_state(&run->training[g].rule, i, &state); i++)
-        right = append(list, json_pack("[s, s, s]", state.link->kind->name, state.state->name,
-                                       nt__type_text(nt__state_type(&state, &run->layout.groups[g]), type)));
-    return whole(list, right);
+        right = nt__facts_append(list, json_pack("[s, s, s]", state.link->kind->name, state.state->name,
+                                                 nt__type_text(nt__state_type(&state, &run->layout.groups[g]), type)));
+    return nt__facts_whole(list, right);
 }
 
 json_t *nt__record_groups(const nt_run *run) {
@@ -240,11 +194,11 @@ json_t *nt__record_groups(const nt_run *run) {
         nt__text rule = {0};
         nt__rule_print(&run->training[g].rule, false, &rule);
         json_t *states = rule.failed ? NULL : state_types(run, g);
-        right = states && append(list, json_pack("{s:s, s:s, s:o}", "name", run->layout.groups[g].name, "rule",
-                                                 rule.data, "states", states));
+        right = states && nt__facts_append(list, json_pack("{s:s, s:s, s:o}", "name", run->layout.groups[g].name,
+                                                           "rule", rule.data, "states", states));
         nt__text_free(&rule);
     }
-    return whole(list, right);
+    return nt__facts_whole(list, right);
 }
 
 /* ---- facts about where it is ------------------------------------------------------------------------------------ */
@@ -252,8 +206,9 @@ json_t *nt__record_groups(const nt_run *run) {
 static json_t *numbers(const nt_value *values, size_t count) {
     json_t *object = json_object();
     bool right = object != NULL;
-    for (size_t i = 0; right && i < count; i++) right = put(object, values[i].name, nt__record_number(values[i].value));
-    return whole(object, right);
+    for (size_t i = 0; right && i < count; i++)
+        right = nt__facts_put(object, values[i].name, nt__record_number(values[i].value));
+    return nt__facts_whole(object, right);
 }
 
 /* The value that each schedule has reached: one whose function is over keeps it. */
@@ -261,8 +216,8 @@ static json_t *schedules(const nt_run *run) {
     json_t *object = json_object();
     bool right = object != NULL;
     for (size_t i = 0; right && i < run->binding_count; i++)
-        right = put(object, run->bindings[i].name, nt__record_number(run->bindings[i].value));
-    return whole(object, right);
+        right = nt__facts_put(object, run->bindings[i].name, nt__record_number(run->bindings[i].value));
+    return nt__facts_whole(object, right);
 }
 
 static json_t *sums(const nt__position *at) {
@@ -332,10 +287,15 @@ static nt_status add_identity(snapshot *s) {
                           {"data", json_deep_copy(run->recording.data)},
                           {"settings", nt__record_settings(run)},
                           {"config", nt__record_config(run)},
+                          {"compute_dtype", json_string(run->settings.compute_dtype)},
                           {"host", nt__record_fields(run, NT_HOST)},
                           {"devices", nt__record_fields(run, NT_DEVICE)},
                           {"device_starts", nt__record_device_starts(run)},
-                          {"derived", derived(run)},
+                          {"derived", nt__record_derived(run)},
+                          {"given", nt__record_given(run)},
+                          {"types", nt__record_types(run)},
+                          {"inputs", nt__record_inputs(run)},
+                          {"numbers", nt__record_numbers(run)},
                           {"layout", nt__record_layout(run)},
                           {"groups", nt__record_groups(run)},
                           {"anchor_hashes", nt__record_anchors(run)}};

@@ -2,9 +2,10 @@
  * Not here: loading (load.c).
  */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include "run/run_internal.h"
+#include "run/model_facts.h"
 
 /* A host copy of a group's flat buffer, as evaluations have it between nt__averages_begin and nt__averages_end. */
 static nt_status read_group(nt_run *run, int group, nt_array **out) {
@@ -87,6 +88,7 @@ typedef struct saved {
     nt_array **copies;
     nt__named_array *arrays;
     size_t copy_count, count;
+    char *facts; /* what the model needs beside them, as JSON; of free() */
 } saved;
 
 static nt_status read_states(nt_run *run, saved *s) {
@@ -106,7 +108,7 @@ static nt_status read_states(nt_run *run, saved *s) {
 static nt_status read_all(nt_run *run, saved *s) {
     size_t groups = run->layout.group_count, rows = run->layout.row_count, states = nt__layer_state_count(run);
     s->copies = nt__arena_alloc(&s->arena, groups + states, sizeof *s->copies);
-    s->arrays = nt__arena_alloc(&s->arena, rows + states, sizeof *s->arrays);
+    s->arrays = nt__arena_alloc(&s->arena, rows + states + run->device_fields.count, sizeof *s->arrays);
     nt_status status = s->copies && s->arrays ? nt__averages_begin(run) : NT_OUT_OF_MEMORY;
     if (status != NT_OK) return status;
     for (size_t g = 0; status == NT_OK && g < groups; g++) {
@@ -121,7 +123,39 @@ static nt_status read_all(nt_run *run, saved *s) {
     return status == NT_OK ? read_states(run, s) : status;
 }
 
+/* ---- what derive set (model_facts.h) ---------------------------------------------------------------------------- */
+
+static nt_status add_field_array(saved *s, const char *field, const char *member, const nt_array *array) {
+    const char *name =
+        nt__arena_sprintf(&s->arena, NT__FIELD_ARRAYS "%s%s%s", field, member ? "." : "", member ? member : "");
+    s->arrays[s->count++] = (nt__named_array){name, nt__array_type(array), array->data};
+    return name ? NT_OK : NT_OUT_OF_MEMORY;
+}
+
+/* The slots are the arrays of all Device fields; the fields of the struct have what the device has. */
+static nt_status add_fields(const nt_run *run, saved *s) {
+    nt_status status = NT_OK;
+    for (size_t i = 0; status == NT_OK && i < run->device_fields.count; i++) {
+        const nt__device_slot *slot = &run->device_fields.slots[i];
+        const nt_field_info *field = &run->experiment->fields[slot->field];
+        const void *at = (const char *)run->fields + field->offset;
+        if (!run->derived[slot->field] || nt__field_is_number(field)) continue;
+        const nt_array *array =
+            slot->member ? nt_arrays_find(*(nt_arrays *const *)at, slot->member) : *(nt_array *const *)at;
+        status = add_field_array(s, field->name, slot->member, array);
+    }
+    return status;
+}
+
+static nt_status print_facts(const nt_run *run, saved *s) {
+    json_t *facts = nt__model_facts(run);
+    s->facts = facts ? json_dumps(facts, JSON_COMPACT) : NULL;
+    json_decref(facts);
+    return s->facts ? NT_OK : nt__fail(NT_OUT_OF_MEMORY, "out of host memory for the fields of a model");
+}
+
 static void free_saved(saved *s) {
+    free(s->facts);
     for (size_t i = 0; i < s->copy_count; i++) nt_array_free(s->copies[i]);
     nt__arena_free(&s->arena);
 }
@@ -190,10 +224,13 @@ nt_status nt_run_save(nt_run *run, const char *path) {
     if (!used || !nt__given(path, "nt_run_save", "path")) return NT_INVALID;
     if (nt__check_laid_out(run) != NT_OK) return NT_INVALID;
     saved s = {.count = 0};
-    const char *const metadata[][2] = {{"experiment", run->experiment->name}, {"format", "nitro-parameters-1"}};
     nt_status status = read_all(run, &s);
     if (status == NT_OK) status = check_finite(run, path, &s);
-    if (status == NT_OK) status = nt__safetensors_write(path, s.arrays, s.count, metadata, 2);
+    if (status == NT_OK) status = add_fields(run, &s);
+    if (status == NT_OK) status = print_facts(run, &s);
+    const char *const metadata[][2] = {
+        {"experiment", run->experiment->name}, {"format", "nitro-parameters-1"}, {NT__MODEL_KEY, s.facts}};
+    if (status == NT_OK) status = nt__safetensors_write(path, s.arrays, s.count, metadata, 3);
     free_saved(&s);
     return status;
 }

@@ -13,6 +13,11 @@ typedef struct nt__weights {
     bool is_record;
     nt__named_array *arrays;
     size_t count;
+    nt__unknown_array *unknown; /* beside these, what no array can be */
+    size_t unknown_count;
+    json_t *facts;           /* what the model needs beside arrays (model_facts.h); NULL: the file does not say */
+    nt__named_array *fields; /* arrays of Device fields, "FIELD" or "FIELD.MEMBER" */
+    size_t field_count;
 
     /* Of a file whose names were changed: it need not fit in all. */
     bool is_mapped, has_renames; /* has_renames: some map is not a "=TO" */

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "run/model_facts.h"
 #include "run/records.h"
 #include "run/weights.h"
 
@@ -16,6 +17,7 @@ const nt__named_array *nt__weights_find(const nt__weights *weights, const char *
 
 void nt__weights_free(nt__weights *weights) {
     for (size_t i = 0; i < weights->made_count; i++) nt_array_free(weights->made[i]);
+    json_decref(weights->facts);
     nt__record_free(&weights->record);
     nt__arena_free(&weights->arena);
     *weights = (nt__weights){0};
@@ -70,16 +72,44 @@ static const char *path_in_record(const nt__record *record, const char *name) {
     return path && strcmp(path, NT__DRAWS_PATH) != 0 ? path : NULL;
 }
 
+/* Of the arrays of Device fields that name one; NULL: it is none. */
+static const char *field_of(const nt__weights *weights, const char *name) {
+    if (weights->is_record) return behind(name, NT__RECORD_FIELDS);
+    return weights->facts ? behind(name, NT__FIELD_ARRAYS) : NULL;
+}
+
+static void list_array(nt__weights *weights, const nt__named_array *array) {
+    const char *path = weights->is_record ? path_in_record(&weights->record, array->name) : array->name;
+    const char *field = field_of(weights, array->name);
+    nt__named_array *to = field ? &weights->fields[weights->field_count] : &weights->arrays[weights->count];
+    if (!field && !path) return;
+    *to = *array;
+    to->name = field ? field : path;
+    weights->field_count += field != NULL;
+    weights->count += !field;
+}
+
 static nt_status list_arrays(nt__weights *weights) {
     const nt__record *record = &weights->record;
     weights->arrays = nt__arena_alloc(&weights->arena, record->count + 1, sizeof *weights->arrays);
-    if (!weights->arrays) return NT_OUT_OF_MEMORY;
-    for (size_t i = 0; i < record->count; i++) {
-        const char *name = record->arrays[i].name;
-        const char *path = weights->is_record ? path_in_record(record, name) : name;
-        if (!path) continue;
-        weights->arrays[weights->count] = record->arrays[i];
-        weights->arrays[weights->count++].name = path;
+    weights->fields = nt__arena_alloc(&weights->arena, record->count + 1, sizeof *weights->fields);
+    if (!weights->arrays || !weights->fields) return NT_OUT_OF_MEMORY;
+    for (size_t i = 0; i < record->count; i++) list_array(weights, &record->arrays[i]);
+    weights->unknown = record->file.unknown;
+    weights->unknown_count = record->file.unknown_count;
+    return NT_OK;
+}
+
+static nt_status read_facts(const nt__safetensors *file, json_t **out) {
+    json_error_t error;
+    for (size_t i = 0; i < file->metadata_count; i++) {
+        if (strcmp(file->metadata[i][0], NT__MODEL_KEY) != 0) continue;
+        *out = json_loads(file->metadata[i][1], JSON_REJECT_DUPLICATES, &error);
+        if (json_is_object(*out)) return NT_OK;
+        /* The library has a text for everything that can be wrong with JSON. */
+        if (!*out && (json_error_code(&error) == json_error_out_of_memory || !error.text[0]))
+            return nt__fail(NT_OUT_OF_MEMORY, "out of host memory for the metadata");
+        return nt__fail(NT_INVALID, "the metadata '%s' are no JSON object: the file was changed", NT__MODEL_KEY);
     }
     return NT_OK;
 }
@@ -91,9 +121,14 @@ static nt_status read_file(const char *path, nt__weights *out) {
     record->arrays = record->file.arrays;
     record->count = record->file.count;
     out->is_record = has_prefix(record, NT__RECORD_PARAMETERS);
-    if (!out->is_record) return NT_OK;
+    if (!out->is_record) {
+        status = read_facts(&record->file, &out->facts);
+        return status == NT_OK ? NT_OK : nt__fail_in(status, "reading '%s'", path);
+    }
     nt__record_free(record);
-    return nt__record_load(path, record);
+    status = nt__record_load(path, record);
+    out->facts = json_incref(record->facts);
+    return status;
 }
 
 nt_status nt__weights_read(nt_run *run, const char *source, const char *const *maps, size_t map_count,
@@ -104,6 +139,8 @@ nt_status nt__weights_read(nt_run *run, const char *source, const char *const *m
     if (status == NT_OK) status = read_file(found.path, out);
     if (status == NT_OK) status = list_arrays(out);
     if (status == NT_OK) status = nt__weights_map(out, maps, map_count);
+    if (status == NT_OK && out->unknown_count && !out->is_mapped)
+        status = nt__fail_in(nt__fail_unknown_array(&out->unknown[0]), "reading '%s'", found.path);
     nt__record_source_free(&found);
     if (status != NT_OK) nt__weights_free(out);
     return status;

@@ -160,16 +160,16 @@ static nt_status transpose(nt__weights *weights, const rule *r, nt__named_array 
 enum { MOST_NAMES = 6 };
 
 /* Each rule with the names of arrays that are close to it, then some of all names. */
-static nt_status fail_unfit(const nt__weights *weights, const rule *rules, size_t count, const char **names) {
+static nt_status fail_unfit(const rule *rules, size_t count, const char **names, size_t name_count) {
     nt__text text = {0};
     nt__text_say(&text, "no map fits an array of the file of weights, so none would be renamed or left out:");
     for (size_t i = 0; i < count; i++) {
         if (rules[i].keeps) continue;
         nt__text_add(&text, "\n  %s", rules[i].text);
-        nt__add_closest(&text, rules[i].from, names, weights->count, "");
+        nt__add_closest(&text, rules[i].from, names, name_count, "");
     }
     nt__text_say(&text, "\nCorrect the part before the '=', or leave the maps out. The file has: ");
-    for (size_t i = 0; i < weights->count && i <= MOST_NAMES; i++)
+    for (size_t i = 0; i < name_count && i <= MOST_NAMES; i++)
         nt__text_add(&text, "%s%s", i ? ", " : "", i < MOST_NAMES ? names[i] : "...");
     nt_status status = text.failed ? NT_OUT_OF_MEMORY : nt__fail(NT_INVALID, "%s", text.data);
     nt__text_free(&text);
@@ -184,37 +184,60 @@ static bool fits_some(const rule *r, const char **names, size_t count) {
 
 /* A name that was written wrongly would else go unseen: the arrays of a file may fit the model without any map. */
 static nt_status check_fit(nt__weights *weights, const rule *rules, size_t count) {
-    const char **names = nt__arena_alloc(&weights->arena, weights->count + 1, sizeof *names);
+    size_t name_count = weights->count + weights->unknown_count;
+    const char **names = nt__arena_alloc(&weights->arena, name_count + 1, sizeof *names);
     weights->unfit = nt__arena_alloc(&weights->arena, count, sizeof *weights->unfit);
     if (!names || !weights->unfit) return NT_OUT_OF_MEMORY;
     for (size_t i = 0; i < weights->count; i++) names[i] = weights->arrays[i].name;
+    for (size_t i = 0; i < weights->unknown_count; i++) names[weights->count + i] = weights->unknown[i].name;
     for (size_t i = 0; i < count; i++)
-        if (!rules[i].keeps && !fits_some(&rules[i], names, weights->count))
+        if (!rules[i].keeps && !fits_some(&rules[i], names, name_count))
             weights->unfit[weights->unfit_count++] = rules[i].text;
     bool none_fits = weights->unfit_count && weights->unfit_count == count - weights->kept_count;
-    return none_fits ? fail_unfit(weights, rules, count, names) : NT_OK;
+    return none_fits ? fail_unfit(rules, count, names, name_count) : NT_OK;
 }
 
 /* ---- all of them ------------------------------------------------------------------------------------------------ */
 
-/* The first rule that fits an array is its. *keeps: the array stays in the list. */
-static nt_status apply(nt__weights *weights, const rule *rules, size_t count, nt__named_array *array, bool *keeps) {
+/* The first rule that fits a name is that array's. *name becomes the new one. NULL: none fits. */
+static const rule *find_rule(nt__weights *weights, const rule *rules, size_t count, const char **name,
+                             nt_status *status) {
     const char *star;
     size_t length;
-    *keeps = true;
     for (size_t i = 0; i < count; i++) {
         const rule *r = &rules[i];
-        if (r->keeps || !match(r->from, array->name, &star, &length)) continue;
-        *keeps = *r->to != 0;
-        if (!*keeps) return NT_OK;
-        nt_status status = r->transposes ? transpose(weights, r, array) : NT_OK;
-        const char *name = rename_to(&weights->arena, r->to, star, length);
-        if (!name) return NT_OUT_OF_MEMORY;
-        weights->renamed += strcmp(name, array->name) != 0;
-        array->name = name;
-        return status;
+        if (r->keeps || !match(r->from, *name, &star, &length)) continue;
+        *name = rename_to(&weights->arena, r->to, star, length);
+        if (!*name) *status = NT_OUT_OF_MEMORY;
+        return r;
     }
-    return NT_OK;
+    return NULL;
+}
+
+/* *keeps: the array stays in the list. */
+static nt_status apply(nt__weights *weights, const rule *rules, size_t count, nt__named_array *array, bool *keeps) {
+    nt_status status = NT_OK;
+    const char *name = array->name;
+    const rule *r = find_rule(weights, rules, count, &name, &status);
+    *keeps = !r || *r->to;
+    if (status != NT_OK || !r || !*keeps) return status;
+    if (r->transposes) status = transpose(weights, r, array);
+    weights->renamed += strcmp(name, array->name) != 0;
+    array->name = name;
+    return status;
+}
+
+/* Of what no array can be, only the names count. */
+static nt_status apply_to_unknown(nt__weights *weights, const rule *rules, size_t count) {
+    size_t left = 0;
+    nt_status status = NT_OK;
+    for (size_t i = 0; status == NT_OK && i < weights->unknown_count; i++) {
+        nt__unknown_array unknown = weights->unknown[i];
+        const rule *r = find_rule(weights, rules, count, &unknown.name, &status);
+        if (!r || *r->to) weights->unknown[left++] = unknown;
+    }
+    weights->unknown_count = left;
+    return status;
 }
 
 static nt_status check_names(const nt__weights *weights) {
@@ -233,7 +256,8 @@ static nt_status apply_all(nt__weights *weights, const rule *rules, size_t count
         if (keeps) weights->arrays[left++] = weights->arrays[i];
     }
     weights->count = left;
-    return check_names(weights);
+    nt_status status = apply_to_unknown(weights, rules, count);
+    return status == NT_OK ? check_names(weights) : status;
 }
 
 nt_status nt__weights_map(nt__weights *weights, const char *const *maps, size_t count) {

@@ -90,7 +90,7 @@ static void types_without_a_golden_file(void **state) {
     const unsigned char doubles[] = {0, 0, 0x0E, 1, 0,    0, 0, 2, 0x3F, 0xF8, 0, 0,
                                      0, 0, 0,    0, 0xC0, 4, 0, 0, 0,    0,    0, 0};
     const unsigned char chars[] = {0, 0, 0x09, 1, 0, 0, 0, 2, 0x80, 0x7F};
-    const unsigned char one[] = {0, 0, 0x0C, 0, 0xFF, 0xFF, 0xFF, 0xFE};
+    const unsigned char one[] = {0, 0, 0x0C, 1, 0, 0, 0, 1, 0xFF, 0xFF, 0xFF, 0xFE};
     nt_array *array = read_bytes(doubles, sizeof doubles);
     assert_int_equal(array->dtype, NT_F64);
     assert_true(nt_array_get(array, 0) == 1.5 && nt_array_get(array, 1) == -2.5);
@@ -99,15 +99,17 @@ static void types_without_a_golden_file(void **state) {
     assert_int_equal(array->dtype, NT_I8);
     assert_true(nt_array_get(array, 0) == -128 && nt_array_get(array, 1) == 127);
     nt_array_free(array);
-    array = read_bytes(one, sizeof one); /* no axes: one element */
-    assert_int_equal(array->shape.rank, 0);
+    array = read_bytes(one, sizeof one);
+    assert_int_equal(array->shape.rank, 1);
     assert_true(nt_array_get(array, 0) == -2);
     nt_array_free(array);
 }
 
 static void headers_that_state_too_much(void **state) {
     (void)state;
-    const unsigned char axes[] = {0, 0, 8, 9};
+    const unsigned char axes[] = {0, 0, 8, 9}, none[] = {0, 0, 8, 0, 5};
+    assert_null(read_bytes(none, sizeof none));
+    assert_message_has("the header states no axis");
     assert_null(read_bytes(axes, sizeof axes));
     assert_message_has("9 axes, arrays have at most 8");
     assert_null(read_bytes(axes, 3));

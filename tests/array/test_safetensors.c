@@ -142,6 +142,10 @@ static void check_golden(const char *file, bool accept, json_t *expected) {
     nt__safetensors read;
     const char *path = strcmp(file, nested) == 0 ? make_nested() : golden(file);
     nt_status status = nt__safetensors_read(path, &read);
+    if (status == NT_OK && read.unknown_count) {
+        status = nt__fail_in(nt__fail_unknown_array(&read.unknown[0]), "%s", file);
+        nt__safetensors_free(&read);
+    }
     if (accept != (status == NT_OK)) fail_msg("%s: %s", file, accept ? nt_error_message() : "was read");
     if (expected) assert_expected(&read, expected);
     if (!accept) {
@@ -236,8 +240,11 @@ static void headers_the_format_forbids(void **state) {
         {"{\"a\":{\"dtype\":\"F32\",\"shape\":[\"" /* a value longer than a message shows */
          "0123456789012345678901234567890123456789012345678901234567890123456789\"],\"data_offsets\":[0,4]}}",
          4, "element 0 of 'shape' is too long to be shown"},
-        {"{\"a\":{\"dtype\":\"U8\",\"shape\":[1,1,1,1,1,1,1,1,1],\"data_offsets\":[0,1]}}", 1,
-         "'shape' has 9 elements, at most 8"},
+        {"{\"a\":{\"dtype\":\"F8_E4M3\",\"shape\":[1,-1],\"data_offsets\":[0,1]}}", 1, "element 1 of 'shape' is -1"},
+        {"{\"a\":{\"dtype\":\"F8_E4M3\",\"shape\":[9],\"data_offsets\":[0,9]}}", 1, "8 are missing"},
+        {"{\"a\":{\"dtype\":\"F4\",\"shape\":[4],\"data_offsets\":[0,2]},"
+         "\"e\":{\"dtype\":\"U8\",\"shape\":[3],\"data_offsets\":[1,4]}}",
+         4, "tensors 'a' and 'e' overlap: one ends at byte 2 of the data, the other begins at 1"},
         {"{\"a\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[1]}}", 1, "'data_offsets' has 1 elements"},
         {"{\"a\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1,2]}}", 1, "'data_offsets' has 3 elements"},
         {"{\"a\":{\"dtype\":\"U8\",\"shape\":[1],\"shape\":[1],\"data_offsets\":[0,1]}}", 1, "duplicate object key"},
@@ -259,6 +266,43 @@ static void headers_the_format_forbids(void **state) {
 }
 
 /* The list follows the data, whatever the order of the header; what the format does not name is passed over. */
+/* Tensors that no array can be are no fault of the file, which may have others that are wanted. */
+static void tensors_that_no_array_can_be_are_set_apart(void **state) {
+    (void)state;
+    static const struct {
+        const char *entry; /* of eight bytes */
+        const char *type, *problem;
+    } rows[] = {
+        {"\"dtype\":\"F8_E4M3\",\"shape\":[8]", "F8_E4M3[8]", "tensor 'q': unsupported element type F8_E4M3: write"},
+        {"\"dtype\":\"F8_E5M2\",\"shape\":[2,4]", "F8_E5M2[2,4]", "unsupported element type F8_E5M2"},
+        {"\"dtype\":\"F8_E8M0\",\"shape\":[8]", "F8_E8M0[8]", "unsupported element type F8_E8M0"},
+        {"\"dtype\":\"F4\",\"shape\":[16]", "F4[16]", "unsupported element type F4"},
+        {"\"dtype\":\"C64\",\"shape\":[]", "C64[]", "unsupported element type C64"},
+        {"\"dtype\":\"F32\",\"shape\":[1,1,1,1,2,1,1,1,1]", "F32[1,1,1,1,2,1,1,1,1]",
+         "tensor 'q': 'shape' has 9 elements, at most 8"},
+        {"\"dtype\":\"U8\",\"shape\":[8,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1]", "U8[8,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,...]",
+         "'shape' has 18 elements"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char header[512];
+        nt__safetensors file;
+        snprintf(header, sizeof header,
+                 "{\"q\":{%s,\"data_offsets\":[2,10]},\"a\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[0,2]},"
+                 "\"z\":{\"dtype\":\"I8\",\"shape\":[1],\"data_offsets\":[10,11]}}",
+                 rows[i].entry);
+        assert_int_equal(read_header(header, 11, &file), NT_OK);
+        assert_int_equal(file.count, 2);
+        assert_string_equal(file.arrays[1].name, "z");
+        assert_null(nt__safetensors_find(&file, "q"));
+        assert_int_equal(file.unknown_count, 1);
+        assert_string_equal(file.unknown[0].name, "q");
+        assert_string_equal(file.unknown[0].type, rows[i].type);
+        assert_int_equal(nt__fail_unknown_array(&file.unknown[0]), NT_INVALID);
+        assert_message_has(rows[i].problem);
+        nt__safetensors_free(&file);
+    }
+}
+
 static void arrays_are_in_the_order_of_their_data(void **state) {
     (void)state;
     nt__safetensors file;
@@ -599,6 +643,7 @@ int main(void) {
         cmocka_unit_test(every_golden_file_gets_its_verdict),
         cmocka_unit_test(golden_files_without_expectations),
         cmocka_unit_test(headers_the_format_forbids),
+        cmocka_unit_test(tensors_that_no_array_can_be_are_set_apart),
         cmocka_unit_test(arrays_are_in_the_order_of_their_data),
         cmocka_unit_test(a_missing_file_is_not_found),
         cmocka_unit_test(what_is_written_is_read_again),

@@ -497,12 +497,9 @@ static const mistake mistakes[] = {
      .words = {"--split=train", "--hidden=16"},
      .prepare = train_before,
      .tidy_up = forget_training,
-     .message = "runs/Model/parameters.safetensors does not fit experiment 'Model'; give the GRAPH_CONST fields the "
-                "values it was trained with, name another file, or say with weight_map which array is which. 3 arrays "
-                "differ:\n"
-                "  hidden.weight: f32[4,16] in the model, f32[4,8] in the file\n"
-                "  hidden.bias: f32[16] in the model, f32[8] in the file\n"
-                "  logits.weight: f32[16,2] in the model, f32[8,2] in the file"},
+     .message = "runs/Model/parameters.safetensors was trained with other values of fields than are given here:\n"
+                "  hidden: 8 in the file, 16 here\n"
+                "Leave these out, and the file's values are taken, or train with them"},
     {.title = "weights that are not there",
      .command = "evaluate",
      .words = {"--weights=latest"},

@@ -69,7 +69,7 @@ static void add_idx_samples(fuzz_samples *samples) {
     put_idx(fuzz_sample(samples), 0x08, nt_dims(3, 28, 28), 3 * 28 * 28);
     put_idx(fuzz_sample(samples), 0x09, nt_dims(5), 5);
     put_idx(fuzz_sample(samples), 0x0B, nt_dims(2, 3), 12);
-    put_idx(fuzz_sample(samples), 0x0C, (nt_shape){0}, 4);
+    put_idx(fuzz_sample(samples), 0x0C, nt_dims(1), 4);
     put_idx(fuzz_sample(samples), 0x0D, nt_dims(1, 1, 1, 1, 2, 1, 1, 3), 24);
     put_idx(fuzz_sample(samples), 0x0E, nt_dims(4, 0), 0);
 }
@@ -125,6 +125,10 @@ static nt_status look_at_tensors(const nt__safetensors *file) {
         if (!nt__type_bytes(file->arrays[i].type, &bytes)) return broken("a tensor's shape is not possible");
         look_at(file->arrays[i].data, bytes);
         look_at(file->arrays[i].name, strlen(file->arrays[i].name));
+    }
+    for (size_t i = 0; i < file->unknown_count; i++) {
+        look_at(file->unknown[i].name, strlen(file->unknown[i].name));
+        look_at(file->unknown[i].type, strlen(file->unknown[i].type));
     }
     for (size_t i = 0; i < file->metadata_count; i++)
         for (int j = 0; j < 2; j++) look_at(file->metadata[i][j], strlen(file->metadata[i][j]));

@@ -360,11 +360,9 @@ static void a_failed_first_prediction_settles_nothing(void **state) {
            {"label", label});
     refuse(run, NT_INVALID, "wide.safetensors does not fit experiment 'Toy'", {"x", x});
     refuse(run, NT_INVALID, "hidden.weight: f32[4,8] in the model, f32[5,8] in the file", {"x", x});
-    /* Either may be the wrong one. */
-    refuse(run, NT_INVALID, "they or the file are wrong. forward reads: x; given: x f32[20,4]", {"x", x});
-    refuse(run, NT_INVALID, "they or the file are wrong. forward reads: x; given: (without a name) f64[20,5]",
-           {NULL, doubles});
-    refuse(run, NT_INVALID, "field 'x' is f32[] and has no sample axis: axis 0 must count the samples", {"x", flat});
+    refuse(run, NT_INVALID, "input 'x' is f32[20,4], training had f32[n,5], and the model does not fit it", {"x", x});
+    refuse(run, NT_INVALID, "input 'x' is f64[20,5], training had f32[n,5]: save it as float32", {NULL, doubles});
+    refuse(run, NT_INVALID, "input 'x' is f32[], training had f32[n,5]: axis 0 counts the samples", {"x", flat});
     assert_int_equal(nt__engine_counts_now().all_buffers.live_count, 1); /* the Device field */
     assert_null(nt_run_parameter(run, "hidden.weight"));
     nt_array_free(predict(run, "x", wide));
