@@ -67,8 +67,7 @@ static common of_fields(const nt__split *a, const nt__split_field *field, const 
                         const nt__split_field *other) {
     int64_t size = (int64_t)nt__field_row_bytes(field);
     if (!field->array || !other->array || !size) return (common){0};
-    const char *start = field->array->data;
-    int64_t shift = (const char *)other->array->data - start;
+    int64_t shift = (intptr_t)other->array->data - (intptr_t)field->array->data;
     int64_t other_size = (int64_t)nt__field_row_bytes(other), other_first = shift + b->options.first * other_size;
     int64_t low = later(a->options.first * size, other_first);
     int64_t high = earlier((a->options.first + a->rows) * size, other_first + b->rows * other_size);

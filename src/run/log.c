@@ -38,13 +38,10 @@ static bool field_value(nt__arena *texts, const nt_field_info *field, const void
     return out->text != NULL;
 }
 
-/* "learning_rate linear(0.1 0), smoothing constant(0.5)"; "" where there is none. NULL: memory is short. */
+/* NULL: memory is short. */
 static const char *schedules_text(const nt_run *run, nt__arena *texts) {
     nt__text text = {0};
-    for (size_t i = 0; i < run->binding_count; i++) {
-        nt__text_add(&text, "%s%s ", i ? ", " : "", run->bindings[i].name);
-        nt__schedule_print(&run->bindings[i].schedule, &text);
-    }
+    nt__schedules_print(run, &text);
     const char *kept = text.failed ? NULL : nt__arena_strdup(texts, text.data ? text.data : "");
     nt__text_free(&text);
     return kept;

@@ -90,12 +90,6 @@ json_t *nt__record_data(const nt_run *run) {
     return NULL;
 }
 
-json_t *nt__record_order(nt__hash order) {
-    char digits[33];
-    nt__hash_hex(order, digits);
-    return json_string(digits);
-}
-
 /* ---- the settings ----------------------------------------------------------------------------------------------- */
 
 /* Those that decide what a step computes, what is best and what is logged. Limits are free: a run goes on for longer.
@@ -142,21 +136,14 @@ static void add_ratios(const nt_run *run, nt__text *out) {
     if (!out->length) nt__text_say(out, "none");
 }
 
-static void add_schedules(const nt_run *run, nt__text *out) {
-    for (size_t i = 0; i < run->binding_count; i++) {
-        nt__text_add(out, "%s%s ", i ? ", " : "", run->bindings[i].name);
-        nt__schedule_print(&run->bindings[i].schedule, out);
-    }
-    if (!run->binding_count) nt__text_say(out, "none");
-}
-
 json_t *nt__record_settings(const nt_run *run) {
     json_t *facts = json_object();
     nt__text rules = {0}, ratios = {0}, schedules = {0};
     if (!facts) return NULL;
     nt__rules_print(run, false, &rules);
     add_ratios(run, &ratios);
-    add_schedules(run, &schedules);
+    nt__schedules_print(run, &schedules);
+    if (!run->binding_count) nt__text_say(&schedules, "none");
     const char *options = run->compile_options ? nt__options_text(run->compile_options) : "none";
     bool right = add_settings(facts, run);
     right = put_text(facts, "optimizer", &rules) && right;

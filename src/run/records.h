@@ -38,7 +38,7 @@ json_t *nt__record_groups(const nt_run *run);        /* name to {rule, states: l
 json_t *nt__record_data(const nt_run *run);
 /* Of what decides about steps, the best and the log: settings, the optimizer, schedules. */
 json_t *nt__record_settings(const nt_run *run);
-json_t *nt__record_order(nt__hash order); /* a checksum as text */
+json_t *nt__record_hash(nt__hash hash); /* as text */
 
 /* Two objects of texts. */
 typedef struct nt__changes {

@@ -513,6 +513,8 @@ const char *nt__rule_names(const nt_run *run, nt__arena *arena);
 nt_status nt__schedules_bind(nt_run *run, const nt_named_schedule *option); /* option NULL: the hook's */
 /* Sets everything scheduled to its value for the step to come: before the step's first micro-batch. */
 nt_status nt__schedules_apply(nt_run *run);
+/* "learning_rate linear(0.1 0), smoothing constant(0.5)"; nothing where there is none. */
+void nt__schedules_print(const nt_run *run, nt__text *out);
 /* Whether a Device field, by its place in the list of fields, is under a schedule. */
 bool nt__field_scheduled(const nt_run *run, size_t field);
 

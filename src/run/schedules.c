@@ -393,6 +393,13 @@ nt_status nt__schedules_bind(nt_run *run, const nt_named_schedule *option) {
     return status;
 }
 
+void nt__schedules_print(const nt_run *run, nt__text *out) {
+    for (size_t i = 0; i < run->binding_count; i++) {
+        nt__text_add(out, "%s%s ", i ? ", " : "", run->bindings[i].name);
+        nt__schedule_print(&run->bindings[i].schedule, out);
+    }
+}
+
 bool nt__field_scheduled(const nt_run *run, size_t field) {
     for (size_t i = 0; i < run->binding_count; i++)
         if (run->bindings[i].field == (int)field) return true;

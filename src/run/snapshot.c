@@ -135,7 +135,7 @@ static nt_status add_device_fields(snapshot *s) {
 
 /* ---- facts about what the run is -------------------------------------------------------------------------------- */
 
-static json_t *hash_text(nt__hash hash) {
+json_t *nt__record_hash(nt__hash hash) {
     char hex[33];
     nt__hash_hex(hash, hex);
     return json_string(hex);
@@ -145,7 +145,8 @@ json_t *nt__record_device_starts(const nt_run *run) {
     json_t *object = json_object();
     bool right = object != NULL;
     for (size_t i = 0; right && i < run->device_fields.count; i++)
-        right = nt__facts_put(object, run->device_fields.slots[i].name, hash_text(run->device_fields.slots[i].start));
+        right =
+            nt__facts_put(object, run->device_fields.slots[i].name, nt__record_hash(run->device_fields.slots[i].start));
     return nt__facts_whole(object, right);
 }
 
@@ -170,8 +171,8 @@ json_t *nt__record_anchors(const nt_run *run) {
     right = list != NULL;
     for (size_t g = 0; right && g < run->layout.group_count; g++) {
         const nt__training *training = &run->training[g];
-        right = nt__facts_append(list, training->anchor.kind == NT_ANCHOR_ZERO ? json_null()
-                                                                               : hash_text(training->anchor_hash));
+        right = nt__facts_append(
+            list, training->anchor.kind == NT_ANCHOR_ZERO ? json_null() : nt__record_hash(training->anchor_hash));
     }
     return nt__facts_whole(list, right);
 }
@@ -269,7 +270,7 @@ static nt_status add_place(snapshot *s, const nt__position *at) {
                           {"batches", json_integer(nt__split_batches(run->train))},
                           {"accum", json_integer(run->settings.accum)},
                           {"micro_batch", json_integer(seen % run->settings.accum)},
-                          {"order", at->is_open && at->is_ordered ? nt__record_order(at->order) : json_null()},
+                          {"order", at->is_open && at->is_ordered ? nt__record_hash(at->order) : json_null()},
                           {"seconds", nt__record_number(spent)},
                           {"sums", sums(at)},
                           {"schedules", schedules(run)},
