@@ -365,6 +365,10 @@ static const mistake mistakes[] = {
      .changed = {.data = "nt_split(data, \"train\", .batch = 5);"},
      .message = "split 'train' has 16 rows and batches of 5, so its last batch is short, and training needs full ones: "
                 "add .drop_last = true to its nt_split, or choose a batch that divides 16"},
+    {.title = "a split shares rows with one that there is not",
+     .changed = {.data = "nt_split(data, \"train\", .batch = 4, .shares = \"val\");"},
+     .message = "build_data of Model: split 'train': shares is 'val', and there is no split 'val' (the splits: train): "
+                "name the splits that may have the same rows, with commas between them"},
     {.title = "a learning rate given to a rule",
      .changed = {.loss = "nt_rule_name(nt_adam(1e-3)) ? nt_mean(outputs) : outputs"},
      .message = "model.c:25:33: error: incompatible types when initializing type 'const struct "
