@@ -171,6 +171,7 @@ static void without_a_finish_the_lock_is_the_state(void **state) {
     assert_string_equal(nt__history_state(&history), "running");
     assert_true(nt__history_started(&history) == started);
     assert_true(nt__history_seconds(&history, "running", started + 90) == 90);
+    assert_true(nt__history_seconds(&history, "running", started - 90) == 0); /* the clock went back */
     nt__unlock_folder(lock);
     assert_string_equal(nt__history_state(&history), "killed");
     assert_true(nt__history_seconds(&history, "killed", started + 90) == 60);
@@ -193,6 +194,7 @@ static void a_run_that_was_resumed_is_one_run(void **state) {
     assert_int_equal(nt__history_steps(&history), 162);
     assert_true(nt__history_seconds(&history, "killed", second + 90) == 75 + 60);
     assert_true(nt__history_seconds(&history, "running", second + 90) == 75 + 90);
+    assert_true(nt__history_seconds(&history, "running", first - 90) == 75);
     nt__history_free(&history);
 }
 
