@@ -7,7 +7,7 @@
  * What else a body needs comes through its context pointer, which is passed on and read while the operation is called
  * and not later. Tensors made outside may be used inside, and gradients flow to them. Tensors made inside live there:
  * what is used outside must be among the values returned, or it is an error with both places. A parameter may be
- * declared inside; it is one parameter, shared by all iterations.
+ * declared inside; it is one parameter, shared by all iterations. Bodies may have bodies in them, 32 deep.
  */
 #ifndef NITRO_CONTROL_H
 #define NITRO_CONTROL_H

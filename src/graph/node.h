@@ -218,6 +218,7 @@ struct nt__region {
     const nt__region *forward; /* whose values it may use: its gradient is computed here; NULL */
     nt__node *first, *last;
     uint32_t count;
+    int depth; /* of the program itself 0 */
     nt__nodes parameters, results;
     nt__node *index;        /* of a loop: the parameter that is the iteration */
     uint32_t scope_outside; /* in which equal nodes are one */

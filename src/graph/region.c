@@ -156,11 +156,41 @@ static nt__node *add_like(nt__region *region, const nt__node *node, nt__node **o
     return nt__add_node(region, &content);
 }
 
-static nt__node *make_again(nt__region *region, const nt__node *node) {
-    nt__node *operands[NT__MAX_OPERANDS];
+static bool is_made_again(const nt__node *node) {
+    return node->op != NT__OP_region_parameter && is_cheap(node);
+}
+
+/* The first operand that has to be made again before the node can be; NULL: the operands are in `operands`, or one of
+ * them is NULL after an error was kept. */
+static nt__node *missing_operand(nt__region *region, const nt__node *node, nt__node **operands) {
+    for (int i = 0; i < node->operand_count; i++) {
+        nt__node *operand = node->operands[i];
+        operands[i] = known_image(region, operand);
+        if (!operands[i] && is_made_again(operand)) return operand;
+        if (!operands[i] && !(operands[i] = nt__region_image(region, operand))) return NULL;
+    }
+    return NULL;
+}
+
+static nt__node *make_like(nt__region *region, const nt__node *node, nt__node **operands) {
     for (int i = 0; i < node->operand_count; i++)
-        if (!(operands[i] = nt__region_image(region, node->operands[i]))) return NULL;
+        if (!operands[i]) return NULL;
     return add_like(region, node, operands);
+}
+
+/* Operands first: by a list of those that wait for theirs, since a chain may be as long as a program. */
+static nt__node *make_again(nt__region *region, nt__node *node) {
+    nt__nodes waiting = {0};
+    for (nt__node *next = node, *made; next || waiting.count;) {
+        nt__node *operands[NT__MAX_OPERANDS] = {0};
+        if (next && !push(&waiting, next)) return NULL;
+        nt__node *last = waiting.items[waiting.count - 1];
+        if ((next = missing_operand(region, last, operands))) continue;
+        if (!(made = make_like(region, last, operands))) return NULL;
+        if (--waiting.count == 0) return made;
+        if (!remember_image(last, made)) return NULL;
+    }
+    return NULL;
 }
 
 static nt__node *parameter_image(nt__region *region, const nt__node *node) {
@@ -175,7 +205,7 @@ static nt__node *forward_image(nt__region *region, nt__node *node) {
         nt__parameter_kind kind = (nt__parameter_kind)node->attributes.choice;
         if (kind == NT__INDEX) return region->index;
         if (kind == NT__VALUE || kind == NT__SLICE) return parameter_image(region, node);
-    } else if (is_cheap(node)) {
+    } else if (is_made_again(node)) {
         return make_again(region, node);
     }
     nt__node *kept = keep(node);
@@ -273,9 +303,17 @@ static bool is_loop(nt__op op) {
 
 nt__region *nt__region_enter(nt__control *control, const nt__region *forward) {
     nt__graph *graph = nt__trace_current();
+    if (graph->region->depth == NT__DEEPEST_BODY) {
+        nt__trace_fail(control->site, nt__operations[control->op].name,
+                       "bodies are nested more than %d deep: a function that calls itself through its body needs an "
+                       "end, or a loop, nt_scan, in its place",
+                       NT__DEEPEST_BODY);
+        return NULL;
+    }
     nt__region *region = nt__trace_alloc(control->site, nt__operations[control->op].name, 1, sizeof *region);
     if (!region) return NULL;
-    *region = (nt__region){.outer = graph->region, .control = control, .forward = forward};
+    *region =
+        (nt__region){.outer = graph->region, .control = control, .forward = forward, .depth = graph->region->depth + 1};
     control->regions[control->region_count++] = region;
     region->scope_outside = nt__share_begin();
     graph->region = region;

@@ -19,6 +19,9 @@ typedef enum nt__parameter_kind {
 } nt__parameter_kind;
 
 enum { NT__MAX_REGIONS = 2 };
+/* Bodies in bodies. What works on them calls itself for each; with this many a thread with a stack of 512 KiB has room
+ * for that and for the functions of the user's that make them. */
+enum { NT__DEEPEST_BODY = 32 };
 
 /* Of an operation with several results, which nt__OP_result nodes stand for, and with regions, if any.
  *

@@ -223,7 +223,21 @@ static bool copy_elements(nt__node *node) {
     return true;
 }
 
+/* No engine compiles a program of so many, and gradients of gradients grow without an end. */
+enum { MOST_NODES = 1 << 20 };
+
+static bool has_room(const nt__node *node) {
+    if (current->status != NT_OK) return false;
+    if (current->node_count < MOST_NODES) return true;
+    nt__trace_fail(node->site, nt__operations[node->op].name,
+                   "this trace has %d operations, and that is the most: repeat a body by nt_scan, and take fewer "
+                   "gradients of gradients",
+                   MOST_NODES);
+    return false;
+}
+
 nt__node *nt__add_node(nt__region *region, const nt__node *node) {
+    if (!has_room(node)) return NULL;
     nt__node *kept = nt__arena_alloc(&current->arena, 1, sizeof *kept);
     size_t count = (size_t)node->operand_count;
     nt__node **operands = nt__arena_alloc(&current->arena, count, sizeof(nt__node *));

@@ -397,13 +397,29 @@ static nt_status check_steps(const nt_schedule *s) {
                     (long long)s->steps, (long long)s->begin);
 }
 
+/* Sequences in sequences; one that is a part of itself has no end. */
+enum { DEEPEST_SEQUENCE = 8 };
+
+static bool is_deeper(const nt_schedule *s, int most) {
+    bool deeper = s->parts && most == 0;
+    for (size_t i = 0; s->parts && !deeper && i < s->count; i++) deeper = is_deeper(&s->parts[i].schedule, most - 1);
+    return deeper;
+}
+
+static nt_status check_depth(const nt_schedule *s) {
+    if (!is_deeper(s, DEEPEST_SEQUENCE)) return NT_OK;
+    return nt__fail(NT_INVALID, "sequences of schedules are nested more than %d deep: put their parts into one",
+                    DEEPEST_SEQUENCE);
+}
+
 nt_status nt__schedule_check(const nt_schedule *schedule) {
     if (!schedule->kind)
         return nt__fail(NT_INVALID, "it has no schedule: make one with nt_schedule_constant, nt_schedule_linear, "
                                     "nt_schedule_cosine or another of nitro/schedule.h");
     if (schedule->kind == &nt__schedule_kinds[NT__FUNCTION] && !schedule->function)
         return nt__fail(NT_INVALID, "nt_schedule_of was given no function (NULL)");
-    nt_status status = check_numbers(schedule);
+    nt_status status = check_depth(schedule);
+    if (status == NT_OK) status = check_numbers(schedule);
     if (status == NT_OK) status = check_steps(schedule);
     if (status == NT_OK && schedule->kind->holds == NT__POINTS) status = check_points(schedule);
     if (status == NT_OK && schedule->kind->holds == NT__PARTS) status = check_parts(schedule);
@@ -441,6 +457,8 @@ void nt_schedule_set(nt_schedules *schedules, const char *name, nt_schedule sche
         schedules->status = NT_INVALID;
         return;
     }
+    schedules->status = check_depth(&schedule);
+    if (schedules->status != NT_OK) return;
     nt_named_schedule copy = {.name = nt__arena_strdup(&schedules->arena, name)};
     bool copied = copy.name && nt__schedule_copy(&schedules->arena, &schedule, &copy.schedule);
     if (!copied || !NT__GROW(schedules->items, schedules->count + 1, schedules->capacity)) {

@@ -428,8 +428,22 @@ static void text_that_is_no_schedule(void **state) {
     nt__schedules_free(&all);
 }
 
+/* One that has itself among its parts would have no end. */
+static void nested_sequences_have_a_limit(void **state) {
+    (void)state;
+    nt_schedule_part itself = {0};
+    itself.schedule = nt_schedule_sequence_with(&itself, 1);
+    nt_schedules all = {0};
+    nt_schedule_set(&all, "learning_rate", itself.schedule);
+    assert_int_equal(all.status, NT_INVALID);
+    assert_non_null(strstr(nt_error_message(), "nested more than 8 deep"));
+    assert_true(isnan(nt_schedule_value(&itself.schedule, 1, 10)));
+    nt__schedules_free(&all);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(nested_sequences_have_a_limit),
         cmocka_unit_test(values_are_those_of_other_libraries),
         cmocka_unit_test(the_way_takes_what_is_left_of_the_horizon),
         cmocka_unit_test(a_warmup_goes_before_any),
