@@ -11,7 +11,7 @@ test: ## build with gcc, with sanitizers and with clang, and run all tests
 	@scripts/setup test
 	@scripts/test
 
-test-long: ## the same, with every test and every plugin under the sanitizers
+test-long: ## the same, with every test and every plugin under the sanitizers, and threads under theirs
 	@scripts/setup test
 	@scripts/test --long
 
@@ -38,7 +38,7 @@ uninstall: ## delete what the last `make install` from this folder installed
 	ninja -C build uninstall
 
 clean: ## delete what was built; the plugins stay
-	rm -rf build build-asan build-clang build-fuzz build-long
+	rm -rf build build-asan build-clang build-fuzz build-long build-tsan
 
 help: ## list these targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## /\1\t/p' Makefile | expand -t 10

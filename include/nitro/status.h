@@ -11,6 +11,8 @@
 #ifndef NITRO_STATUS_H
 #define NITRO_STATUS_H
 
+#include <stdbool.h>
+
 typedef enum nt_status {
     NT_OK = 0,
     NT_INVALID,       /* an argument, field, flag, shape or file that the caller has to change */
@@ -46,5 +48,16 @@ nt_notice_function nt_set_notice(nt_notice_function function, void *context);
  * for the default. */
 typedef nt_status (*nt_warning_function)(const char *line, void *context);
 nt_warning_function nt_set_warning(nt_warning_function function, void *context);
+
+/* What code of the user's runs on this thread, called by nitro. */
+typedef struct nt_running_hook_t {
+    const char *hook; /* "forward", "read" of a source, "line" of a logger, "listener" */
+    const char *of;   /* the name of the experiment, source, logger or schedule; NULL: none */
+    const char *file; /* of the newest call there of an operation, a layer or the like; NULL: there was none */
+    int line;
+} nt_running_hook_t;
+/* The innermost one; false when none runs. May be called in the handler of a signal that the thread itself has raised:
+ * for a line about a crash. nitro installs no handler; its command does. */
+bool nt_running_hook(nt_running_hook_t *out);
 
 #endif

@@ -49,6 +49,15 @@ void nt__calls_watch(void);
 void nt__calls_keep(nt_status status); /* with the thread's message */
 nt_status nt__calls_status(void);
 
+/* ---- code of the user's (hook.c) -------------------------------------------------------------------------------- */
+
+/* Around each call of a hook, source, logger or listener; the texts live until it has returned. They nest. */
+void nt__hook_enter(const char *hook, const char *of);
+void nt__hook_leave(void);
+/* Where the newest call with a place stands; `file` NULL: it has none. */
+void nt__hook_at(const char *file, int line);
+int nt__hook_depth(void);
+
 /* ---- memory ----------------------------------------------------------------------------------------------------- */
 
 /* Every allocation of the library comes from here; each can fail, sets the message itself and returns NULL. Memory is

@@ -110,18 +110,25 @@ nt_status nt__error_raise(const nt__kept_error *kept) {
 
 /* ---- calls that return no status -------------------------------------------------------------------------------- */
 
-static _Thread_local nt__kept_error of_calls;
+/* A hook that makes a run of its own, with hooks, keeps what failed in it before. */
+enum { KEPT_DEPTHS = 4 };
+static _Thread_local nt__kept_error of_calls[KEPT_DEPTHS];
+
+static nt__kept_error *kept_here(void) {
+    int depth = nt__hook_depth();
+    return &of_calls[depth < KEPT_DEPTHS ? depth : KEPT_DEPTHS - 1];
+}
 
 void nt__calls_watch(void) {
-    of_calls.status = NT_OK;
+    kept_here()->status = NT_OK;
 }
 
 void nt__calls_keep(nt_status status) {
-    nt__error_keep(&of_calls, status);
+    nt__error_keep(kept_here(), status);
 }
 
 nt_status nt__calls_status(void) {
-    return nt__error_raise(&of_calls);
+    return nt__error_raise(kept_here());
 }
 
 /* ---- notices and warnings --------------------------------------------------------------------------------------- */

@@ -334,9 +334,13 @@ static nt_status find_compiled(build *b, char **path) {
     return status == NT_OUT_OF_MEMORY ? status : NT_OK;
 }
 
-static nt_status load(const char *path) {
+static nt_status load(const build *b, const char *path) {
     nt__objects_touch(path);
-    return nt__object_load(path, true);
+    nt__crash_object(path);
+    nt__hook_enter("a constructor", b->request->files[0]);
+    nt_status status = nt__object_load(path, true);
+    nt__hook_leave();
+    return status;
 }
 
 static nt_status fail_to_load(const build *b) {
@@ -353,7 +357,7 @@ static nt_status load_when_new(build *b, const char *path) {
     b->out->loaded = !b->request->loaded || strcmp(b->request->loaded, path) != 0;
     if (!b->out->loaded) return NT_OK;
     double start = nt__seconds();
-    nt_status status = load(path);
+    nt_status status = load(b, path);
     b->out->load_seconds = nt__seconds() - start;
     return status;
 }

@@ -127,6 +127,11 @@ void nt__signals_child_ended(void);
 /* Of a command that such a signal ended; else NT__EXIT_INTERRUPTED. */
 nt__exit_code nt__signals_exit_code(void);
 
+/* From here on a crash ends with a line that says in which hook, by which signal and where: the line in the source of
+ * the object that was named last, else that of the newest traced call. */
+void nt__crash_watch(void);
+void nt__crash_object(const char *path);
+
 /* From here on exit, which only the code of an experiment calls, is a failure that is told. To be said again when the
  * engine is open: what is registered last comes first, before the engine is taken down under its threads. */
 void nt__forbid_exit(void);

@@ -12,9 +12,14 @@ static atomic_bool forbidden;
 /* Any thread may be the one that called exit. */
 static void object_to_exit(void) {
     if (!atomic_load(&forbidden)) return;
+    nt_running_hook_t hook = {.hook = "a function that no hook called"};
+    nt_running_hook(&hook);
     fflush(stdout);
-    fprintf(stderr, "\nnitro: the code of the experiment called exit, so the command ends here and nothing is saved; "
-                    "a hook returns, and a source that fails returns nt_fail(...)\n");
+    fprintf(
+        stderr,
+        "\nnitro: the code of the experiment called exit, in %s%s%s, so the command ends here and nothing is saved; "
+        "a hook returns, and a source that fails returns nt_fail(...)\n",
+        hook.hook, hook.of ? " of " : "", hook.of ? hook.of : "");
     fflush(stderr);
     _exit(NT__EXIT_FAILED);
 }

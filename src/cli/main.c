@@ -210,6 +210,7 @@ int main(int count, char **words) {
     bool closed = open_standard_streams();
     /* A file that reaches the limit of the process is an error of the write, as on a full disk. */
     signal(SIGXFSZ, SIG_IGN);
+    nt__crash_watch();
     nt__forbid_exit();
     nt__exit_code code = finish_output(run(count > 0 ? count - 1 : 0, words + 1), closed);
     nt__allow_exit();

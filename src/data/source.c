@@ -113,10 +113,13 @@ nt_status nt__source_begin(const nt__split *split, int64_t epoch, uint64_t seed)
     if (!source->begin) return NT_OK;
     nt_status status = wait_for_the_last_pass(split);
     if (status != NT_OK) return status;
+    nt__hook_enter("begin", source->name);
     nt__fail_nothing();
     nt__calls_watch();
     status = source->begin(source->context, epoch, seed);
-    return explain(source, "begin", status == NT_OK ? nt__calls_status() : status);
+    if (status == NT_OK) status = nt__calls_status();
+    nt__hook_leave();
+    return explain(source, "begin", status);
 }
 
 /* ---- what came -------------------------------------------------------------------------------------------------- */
@@ -225,11 +228,13 @@ static nt_status check_request(const nt_request *before, const nt_request *after
 static nt_status call_read(handed *h, nt_host_batch *batch) {
     const nt_source *source = &h->split->source;
     nt_request request = h->request;
+    nt__hook_enter("read", source->name);
     nt__fail_nothing();
     nt__calls_watch();
     nt_status status = read_cancellable(source, &request);
     if (status == NT_OK) status = check_request(&h->request, &request);
     if (status == NT_OK) status = nt__calls_status();
+    nt__hook_leave();
     return explain(source, "read", status == NT_OK ? take(h, batch) : status);
 }
 

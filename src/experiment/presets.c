@@ -69,8 +69,10 @@ nt_status nt_preset(const nt_experiment *experiment, const char *name, void *fie
     nt_status status = nt__preset_find(experiment, name, &index);
     if (status != NT_OK) return status;
     experiment->set_defaults(fields);
+    nt__hook_enter("preset", experiment->name);
     nt__calls_watch();
     experiment->hooks.preset(index, NULL, fields);
     status = nt__calls_status();
+    nt__hook_leave();
     return status == NT_OK ? NT_OK : nt__fail_in(status, "preset %s of %s", name, experiment->name);
 }

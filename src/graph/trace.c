@@ -97,6 +97,7 @@ bool nt__trace_given(const void *argument, nt_site site, const char *call, const
 }
 
 bool nt__trace_under_way(nt_site site, const char *what) {
+    nt__hook_at(site.file, site.line);
     if (current) return true;
     nt__trace_fail(site, what, "no trace is under way: operations belong in traced hooks (forward, loss, ...)");
     return false;

@@ -109,7 +109,9 @@ static nt_status open_one(nt__log *log, const nt_logger *logger, bool is_own, co
     if (is_own) nt__fail_nothing();
     nt_log_start start = *begin->start;
     start.position = start.resumes ? position_of(begin, logger->name) : -1;
+    nt__hook_enter("open", logger->name);
     nt_status status = logger->open(logger->context, &start, &o->state);
+    nt__hook_leave();
     if (status == NT_OK) log->count++;
     return named(o, status);
 }
@@ -143,7 +145,10 @@ nt_status nt__log_line(nt__log *log, const nt_log_line *line) {
     for (size_t i = 0; status == NT_OK && i < log->count; i++) {
         opened *o = &log->items[i];
         if (o->is_own) nt__fail_nothing();
-        status = named(o, o->logger.line(o->state, line));
+        nt__hook_enter("line", o->logger.name);
+        status = o->logger.line(o->state, line);
+        nt__hook_leave();
+        status = named(o, status);
     }
     return status;
 }

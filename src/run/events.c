@@ -22,5 +22,8 @@ bool nt__stop_requested(void) {
 }
 
 void nt__tell(const nt_run *run, const nt_event *event) {
-    if (run->on_event) run->on_event(event, run->event_context);
+    if (!run->on_event) return;
+    nt__hook_enter("listener", run->experiment->name);
+    run->on_event(event, run->event_context);
+    nt__hook_leave();
 }

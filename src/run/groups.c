@@ -11,7 +11,7 @@
 
 static nt_status ask_decay(const nt_run *run, const char *group, double *out) {
     const nt_hooks *hooks = &run->experiment->hooks;
-    nt__hook_begin();
+    nt__hook_begin(run, "weight_decay");
     *out = hooks->weight_decay ? hooks->weight_decay(run->fields, group) : 0;
     nt_status status = nt__hook_end(run, "weight_decay", NT_OK);
     if (status != NT_OK) return status;
@@ -45,9 +45,10 @@ static nt_status add_decay(const nt_run *run, const char *group, nt__training *t
 
 static nt_status find_rule(const nt_run *run, const char *group, nt__training *out) {
     const nt_hooks *hooks = &run->experiment->hooks;
-    nt__hook_begin();
+    nt__hook_begin(run, "optimizer");
     out->rule = nt__rule_resolve(hooks->optimizer ? hooks->optimizer(run->fields, group) : (nt_rule){0});
     nt_status status = nt__calls_status();
+    nt__hook_leave();
     if (status == NT_OK) status = nt__rule_check(&out->rule);
     if (status == NT_OK) status = add_decay(run, group, out);
     if (status == NT_OK && run->settings.ema_decay > 0 && !nt__rule_is_frozen(&out->rule))
@@ -84,7 +85,7 @@ static bool is_spared(const nt_run *run, const nt__row *row) {
 static nt_status find_spared(nt_run *run, size_t g, nt__training *training) {
     training->spared = nt__arena_alloc(&run->arena, run->layout.row_count + 1, sizeof *training->spared);
     if (!training->spared) return NT_OUT_OF_MEMORY;
-    nt__hook_begin();
+    nt__hook_begin(run, "no_decay");
     for (size_t i = 0; i < run->layout.row_count; i++) {
         if (run->layout.rows[i].group != (int)g) continue;
         training->spared[i] = is_spared(run, &run->layout.rows[i]);
@@ -111,7 +112,7 @@ static nt_status check_anchor(const nt__group *group, nt_anchor anchor) {
 static nt_status find_anchor(const nt_run *run, size_t g, nt__training *training) {
     const nt_hooks *hooks = &run->experiment->hooks;
     if (!hooks->decay_anchor) return NT_OK;
-    nt__hook_begin();
+    nt__hook_begin(run, "decay_anchor");
     training->anchor = hooks->decay_anchor(run->fields, run->layout.groups[g].name);
     nt_status status = nt__hook_end(run, "decay_anchor", NT_OK);
     if (status == NT_OK) status = check_anchor(&run->layout.groups[g], training->anchor);

@@ -10,7 +10,7 @@
 
 /* The name is copied at once: a hook may write it into the same memory each time. */
 static nt_status name_group(nt_run *run, const nt__leaf *leaf, const char **out) {
-    nt__hook_begin();
+    nt__hook_begin(run, "param_group");
     const char *name = run->experiment->hooks.param_group(run->fields, leaf->path);
     nt_status status = nt__hook_end(run, "param_group", NT_OK);
     if (status != NT_OK) return status;
@@ -77,7 +77,11 @@ static nt_status report_training(nt__tracing *t) {
     nt_run *run = t->run;
     const nt_hooks *hooks = &run->experiment->hooks;
     nt_device_metrics reported = {0};
-    if (hooks->train_metrics) hooks->train_metrics(run->view, &reported, t->outputs, &run->batch);
+    if (hooks->train_metrics) {
+        nt__tracing_hook_begin(t, "train_metrics");
+        hooks->train_metrics(run->view, &reported, t->outputs, &run->batch);
+        nt__tracing_hook_end(t, "train_metrics");
+    }
     nt_status status = nt__traced_metrics_keep(run, &reported, &run->programs.train_metrics);
     if (status == NT_OK && hooks->host_train_metrics)
         run->programs.train_metrics.results[run->programs.train_metrics.result_count++] =
@@ -241,7 +245,9 @@ static void call_device_metrics(nt__tracing *t, nt__metrics_program *added, nt_d
     run->batch.rows = rows;
     added->weight = 1;
     if (hooks->device_metrics) {
+        nt__tracing_hook_begin(t, "device_metrics");
         hooks->device_metrics(run->view, reported, t->outputs, &run->batch);
+        nt__tracing_hook_end(t, "device_metrics");
         return;
     }
     nt_tensor loss = nt__tracing_loss(t);

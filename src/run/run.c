@@ -56,7 +56,7 @@ static nt_status build_data(nt_run *run, const nt_run_options *options) {
     run->data = nt__data_new();
     if (!run->data) return NT_OUT_OF_MEMORY;
     if (run->settings.no_data) return NT_OK;
-    nt__hook_begin();
+    nt__hook_begin(run, "build_data");
     nt_status status = run->experiment->hooks.build_data(run->fields, run->data);
     nt_status kept = nt_data_status(run->data);
     if (kept != NT_OK) status = kept;

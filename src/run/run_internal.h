@@ -554,7 +554,7 @@ nt_status nt__fields_take(nt_run *run, const void *fields, const nt_run_options 
 nt_status nt__fields_derive(nt_run *run);
 /* Around a call of a host hook. What it returned, else that of a call of ours in it that has no status to return: an
  * operation, for which no trace is under way, or an element that an array has not. The message names the hook. */
-void nt__hook_begin(void);
+void nt__hook_begin(const nt_run *run, const char *hook);
 nt_status nt__hook_end(const nt_run *run, const char *hook, nt_status status);
 void nt__fields_free(nt_run *run);
 

@@ -361,7 +361,9 @@ static nt_status warn_dropped(const nt_run *run, const nt_named_schedule *option
     nt_schedules declared = {0};
     nt__text names = {0};
     if (!run->experiment->hooks.schedules) return NT_OK;
+    nt__hook_enter("schedules", run->experiment->name);
     run->experiment->hooks.schedules(run->fields, &declared);
+    nt__hook_leave();
     for (size_t i = 0; i < declared.count; i++) {
         bool stays = false;
         for (const nt_named_schedule *o = option; o->name; o++) stays |= strcmp(o->name, declared.items[i].name) == 0;
@@ -385,7 +387,7 @@ nt_status nt__schedules_bind(nt_run *run, const nt_named_schedule *option) {
         return status == NT_OK ? warn_dropped(run, option) : status;
     }
     if (!run->experiment->hooks.schedules) return NT_OK;
-    nt__hook_begin();
+    nt__hook_begin(run, "schedules");
     run->experiment->hooks.schedules(run->fields, &declared);
     nt_status status = nt__hook_end(run, "schedules", declared.status);
     if (status == NT_OK) status = bind_all(run, declared.items, declared.count);
@@ -427,9 +429,11 @@ static nt_status hold(const nt_run *run, nt__binding *binding, int64_t step, dou
 
 static nt_status find_value(const nt_run *run, nt__binding *binding, int64_t step) {
     if (binding->held) return NT_OK;
+    nt__hook_enter("schedule", binding->name);
     nt__calls_watch();
     double value = nt__schedule_value(&binding->schedule, step, run->horizon);
     nt_status status = nt__calls_status();
+    nt__hook_leave();
     if (status != NT_OK) return nt__fail_in(status, "schedule '%s' of %s", binding->name, source_of(run));
     if (isfinite(value)) {
         binding->value = value;

@@ -162,7 +162,7 @@ static nt_status find_declared(nt_run *run, const nt__setting *setting, nt__sett
     nt_status status;
     nt__source *from = &AT(nt__source, &out->from, setting->from);
     *from = NT__FROM_DEFAULT;
-    nt__hook_begin();
+    nt__hook_begin(run, setting->name);
     if (read_hook(run, setting, &value)) *from = NT__FROM_HOOK;
     status = nt__hook_end(run, setting->name, NT_OK);
     if (status == NT_OK && *from != NT__FROM_HOOK) {
@@ -367,7 +367,7 @@ bool nt__is_manual(const nt_experiment *experiment, const void *fields) {
 }
 
 static nt_status find_manual(nt_run *run) {
-    nt__hook_begin();
+    nt__hook_begin(run, "manual_training");
     run->settings.manual = nt__is_manual(run->experiment, run->fields);
     return nt__hook_end(run, "manual_training", NT_OK);
 }

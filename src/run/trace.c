@@ -77,15 +77,28 @@ static void check_returned(nt__tracing *t, const char *hook, nt_tensor returned)
             "the last operation gave");
 }
 
+void nt__tracing_hook_begin(nt__tracing *t, const char *hook) {
+    nt__hook_begin(t->run, hook);
+}
+
+void nt__tracing_hook_end(nt__tracing *t, const char *hook) {
+    if (nt__hook_end(t->run, hook, NT_OK) != NT_OK)
+        nt__trace_fail((nt_site){0}, t->run->experiment->file, "%s", nt_error_message());
+}
+
 void nt__tracing_forward(nt__tracing *t) {
+    nt__tracing_hook_begin(t, "forward");
     t->outputs = t->run->experiment->hooks.forward(t->run->view, t->run->model, &t->run->batch);
+    nt__tracing_hook_end(t, "forward");
     check_returned(t, "forward", t->outputs);
     t->outputs = nt__model_outputs(t->run->model, t->outputs);
     nt__model_end(t->run->model);
 }
 
 nt_tensor nt__tracing_loss(nt__tracing *t) {
+    nt__tracing_hook_begin(t, "loss");
     nt_tensor loss = t->run->experiment->hooks.loss(t->run->view, t->outputs, &t->run->batch);
+    nt__tracing_hook_end(t, "loss");
     check_returned(t, "loss", loss);
     t->loss = nt__quotient_kept(t->graph);
     if (t->loss.value.trace && t->loss.value.id != loss.id)
@@ -112,7 +125,9 @@ static void check_scalar(nt__tracing *t, nt_tensor loss) {
 
 nt_tensor nt__tracing_train_step(nt__tracing *t, nt_optimizers *optimizers, nt_device_metrics *metrics) {
     nt_run *run = t->run;
+    nt__tracing_hook_begin(t, "train_step");
     nt_tensor loss = run->experiment->hooks.train_step(run->view, run->model, &run->batch, optimizers, metrics);
+    nt__tracing_hook_end(t, "train_step");
     check_returned(t, "train_step", loss);
     nt__model_end(run->model);
     check_scalar(t, loss);

@@ -24,6 +24,10 @@ nt_tensor nt__tracing_input(nt__tracing *t, nt__role role, int index, const char
                             nt__type type);
 
 /* Calls of the hooks; what they return is checked. forward fills t->outputs, loss t->loss. */
+/* Around a traced hook. What a call that is no operation has failed with in it, as nt_array_get, becomes the error of
+ * the trace. */
+void nt__tracing_hook_begin(nt__tracing *t, const char *hook);
+void nt__tracing_hook_end(nt__tracing *t, const char *hook);
 void nt__tracing_forward(nt__tracing *t);
 nt_tensor nt__tracing_loss(nt__tracing *t);
 nt_tensor nt__tracing_train_step(nt__tracing *t, nt_optimizers *optimizers, nt_device_metrics *metrics);
