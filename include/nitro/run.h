@@ -222,7 +222,8 @@ typedef struct nt_named_array {
 /* What forward returns for any number of samples, in their order: *out is a new array with as many rows. The samples go
  * through in batches of the run's size; the last one is filled up with copies of its last sample, and what belongs to
  * those is cut off. Only the fields that forward reads are needed; others are ignored. Their element types and the
- * shapes of their rows are those of the splits; with no_data those of the first prediction. NT_NOT_FOUND names a field
+ * shapes of their rows are those of the splits; with no_data those of the first prediction, whose element types and
+ * numbers of axes are those of the training where the file of the weights has them. NT_NOT_FOUND names a field
  * that is missing. NT_INTERRUPTED when a stop was requested. */
 nt_status nt_predict(nt_run *run, const nt_named_array *fields, size_t count, nt_array **out);
 

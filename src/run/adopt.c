@@ -119,7 +119,12 @@ nt_status nt__adopt_settings(nt_run *run) {
     const json_t *facts = run->waiting.weights->facts;
     const char *dtype = other_compute_dtype(run, facts);
     int64_t seed = other_seed(run, facts);
-    if (seed >= 0) run->settings.seed = seed;
-    if (dtype) run->settings.compute_dtype = nt__arena_strdup(&run->arena, dtype);
+    if (seed >= 0) {
+        run->settings.seed = seed;
+        run->settings.from.seed = NT__FROM_OPTION; /* weights is one */
+    }
+    if (!dtype) return NT_OK;
+    run->settings.compute_dtype = nt__arena_strdup(&run->arena, dtype);
+    run->settings.from.compute_dtype = NT__FROM_OPTION;
     return run->settings.compute_dtype ? NT_OK : NT_OUT_OF_MEMORY;
 }

@@ -152,3 +152,17 @@ nt_status nt__inputs_explain(const nt_run *run, const nt_named_array *given, siz
     }
     return status;
 }
+
+/* ---- a batch that is laid out ----------------------------------------------------------------------------------- */
+
+bool nt__inputs_are_same(const nt_run *run, const nt__weights *weights) {
+    const json_t *inputs = json_object_get(weights->facts, "inputs");
+    for (size_t i = 0; i < run->batch.count; i++) {
+        const nt__batch_field *field = &run->batch_fields[i];
+        nt__type row;
+        if (run->routes.prediction.position[i] < 0) continue;
+        if (!read_row(json_object_get(inputs, field->name), &row)) return false;
+        if (!nt__type_equal(nt__row_type(field->type), row)) return false;
+    }
+    return true;
+}

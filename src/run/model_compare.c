@@ -110,6 +110,7 @@ nt_status nt__model_check_numbers(const nt_run *run, const nt__weights *weights,
     const char *dtype = json_string_value(json_object_get(weights->facts, "compute_dtype"));
     bool can_compare = json_is_array(then) && dtype && strcmp(dtype, run->settings.compute_dtype) == 0;
     if (!can_compare || weights->is_mapped || nt__model_other_experiment(run, weights)) return NT_OK;
+    if (!nt__inputs_are_same(run, weights)) return NT_OK;
     json_t *now = nt__record_numbers(run);
     nt_status status = now ? NT_OK : NT_OUT_OF_MEMORY;
     const char *gone = json_is_array(now) ? first_beyond(then, now) : NULL;

@@ -60,5 +60,7 @@ nt_status nt__model_check_numbers(const nt_run *run, const nt__weights *weights,
 nt_status nt__inputs_check(const nt_run *run, const nt_named_array *given, size_t count);
 /* Why that may be, of a layout that failed with NT_INVALID: rows of other sizes than in training. */
 nt_status nt__inputs_explain(const nt_run *run, const nt_named_array *given, size_t count, nt_status status);
+/* Whether forward reads fields of the same rows as in training; a mean over an axis has its size among the numbers. */
+bool nt__inputs_are_same(const nt_run *run, const nt__weights *weights);
 
 #endif

@@ -411,6 +411,47 @@ static void a_file_that_says_nothing_is_told(void **state) {
                  NT_NOT_FOUND, "nowhere");
 }
 
+/* ---- short memory ----------------------------------------------------------------------------------------------- */
+
+static nt_status adopt_and_predict(void) {
+    nt_run_options options = {.weights = parameters(), .no_data = true, .quiet = true, .run_dir = folder()};
+    nt_run *run;
+    nt_array *x = nt_array_new(NT_F32, nt_dims(5, 3)), *out = NULL;
+    if (!x) return NT_OUT_OF_MEMORY;
+    nt_status status = nt_run_new(Norm_experiment(), NULL, &options, &run);
+    if (status == NT_OK) status = nt_predict(run, &(nt_named_array){"x", x}, 1, &out);
+    nt_array_free(out);
+    nt_array_free(x);
+    nt_run_free(run);
+    return status;
+}
+
+static void every_allocation_may_fail(void **state) {
+    (void)state;
+    Norm e = trained_fields();
+    train_with(&e, (nt_run_options){0}, NULL);
+    assert_ok(adopt_and_predict());
+    forget_lines();
+    size_t live = nt__memory().live, failures = 0;
+    nt_set_notice(NULL, NULL); /* its lines would take memory */
+    for (size_t n = 1;; n++) {
+        size_t before = nt__memory().total;
+        nt__memory_fail_at(n);
+        nt_status status = adopt_and_predict();
+        bool reached = nt__memory().total - before >= n;
+        nt__memory_fail_at(0);
+        forget_lines();
+        if (nt__memory().live != live) fail_msg("allocation %zu: %zu blocks, %zu before", n, nt__memory().live, live);
+        assert_int_equal(nt__engine_counts_now().all_buffers.live_count, 0);
+        if (!reached) break;
+        if (status != NT_OUT_OF_MEMORY)
+            fail_msg("allocation %zu: %s: %s", n, nt_status_name(status), nt_error_message());
+        failures++;
+    }
+    nt_set_notice(keep_notice, NULL);
+    assert_true(failures > 100);
+}
+
 /* ---- variables do not travel ------------------------------------------------------------------------------------ */
 
 static void a_variable_that_derive_sets_is_missed(void **state) {
@@ -459,7 +500,7 @@ int main(void) {
         cmocka_unit_test(what_derive_finds_elsewhere_is_told),   cmocka_unit_test(a_run_that_has_its_fields_compares),
         cmocka_unit_test(files_of_other_experiments_are_named),  cmocka_unit_test(the_type_to_compute_in_travels),
         cmocka_unit_test(fields_that_came_or_went_are_told),     cmocka_unit_test(a_file_that_says_nothing_is_told),
-        cmocka_unit_test(a_variable_that_derive_sets_is_missed),
+        cmocka_unit_test(a_variable_that_derive_sets_is_missed), cmocka_unit_test(every_allocation_may_fail),
     };
     return cmocka_run_group_tests_name("adopt", tests, set_up, tear_down);
 }
