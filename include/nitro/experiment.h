@@ -78,8 +78,9 @@ typedef struct nt_field_info {
 } nt_field_info;
 
 /* Hooks that give a setting of a run, each named after it (nt_run_options says what they are). An option or flag wins
- * over the hook, the hook over a field of that name, the field over the default; a field called learning_rate or log is
- * only a field. NULL from run_dir, compute_dtype and log: not given. */
+ * over the hook, the hook over a field of that name, the field over the default. A field counts when it is a number
+ * where the setting is one, and a text where that is one; hooks then see the option's value in it. NULL from run_dir,
+ * compute_dtype and log: not given. */
 #define NT_RUN_HOOKS_(ROW, E)                \
     ROW(E, const char *, run_dir)            \
     ROW(E, int64_t, seed)                    \

@@ -67,8 +67,11 @@ typedef void (*nt_event_function)(const nt_event *event, void *context);
 /* ---- making ----------------------------------------------------------------------------------------------------- */
 
 /* For each setting, run_dir to checkpoint_scope and log: the option, else the experiment's hook of that name, else its
- * field of that name (not for learning_rate and log: a field of that name may be anything), else the default. A message
- * about a bad value says which of them it is from. */
+ * field of that name (a number for a number, a text for a text), else the default. A message about a bad value says
+ * which of them it is from. What an option gives, the run's copy of such a field gets too, so hooks see what holds. An
+ * option that nothing would use is an error that says why: a learning_rate where schedules set every rate, how
+ * checkpoints are kept where none is written, a seed that is not that of the checkpoint. Those of training do no harm
+ * with evaluate_only and no_data. */
 typedef struct nt_run_options {
     const char *run_dir;     /* "runs/<Experiment>"; NULL is not given. One run at a time may log in a folder */
     nt_maybe_int seed;       /* of initial values and the order of samples, 0 or more: 42 */
@@ -145,8 +148,7 @@ typedef struct nt_run_options {
     nt_maybe_int batch; /* samples in a batch with no_data: 128; splits say it themselves */
     /* Names of loggers, with commas between them: "jsonl" (run_dir/metrics.jsonl),
      * "csv" (run_dir/metrics.csv, a row for each value: type, context, epoch, step, name, value),
-     * "tensorboard" (event files in run_dir). "none": no logger of
-     * nitro's. Not taken from a field, as learning_rate is not. */
+     * "tensorboard" (event files in run_dir). "none": no logger of nitro's. */
     const char *log;
     const nt_logger *loggers; /* of the user's own, beside those; copied */
     size_t logger_count;

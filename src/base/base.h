@@ -118,12 +118,28 @@ void nt__text_free(nt__text *text);
 bool nt__ends_in(const char *name, const char *ending);
 /* Whether the bytes are well-formed UTF-8. */
 bool nt__is_utf8(const char *bytes, size_t length);
-/* Puts '?' in place of control characters other than newline and tab, and of bytes that are not UTF-8: a terminal would
- * obey the former. */
-void nt__make_showable(char *text);
+/* Texts of others as a terminal may be given them: what it would obey or hide (control and format characters, as those
+ * that turn the direction of text) and bytes that are not UTF-8 become escapes: \n, \x1b, \u202e. Characters among
+ * `kept`, as in "\n\t", stay. */
+void nt__text_show(nt__text *out, const char *text, const char *kept);
+/* The same to out[size], without half a character at its end. Returns the bytes that it takes in all. */
+size_t nt__show(const char *text, const char *kept, char *out, size_t size);
+/* Columns that a text takes which was shown so, and the bytes of its beginning that fit into so many; *width is what
+ * those take. */
+size_t nt__shown_width(const char *text);
+size_t nt__fitting(const char *text, size_t columns, size_t *width);
 
 /* The number for a message: a nan without its sign, which printf would show as "-nan" and which means nothing. */
 double nt__plain_nan(double number);
+
+/* ---- numbers as text -------------------------------------------------------------------------------------------- */
+
+/* snprintf, strtod and strtof that no locale changes: a decimal point is a point. For every text with a number of a
+ * floating type. */
+int nt__format(char *out, size_t size, const char *format, ...) NT__PRINTF(3, 4);
+int nt__vformat(char *out, size_t size, const char *format, va_list arguments) NT__PRINTF(3, 0);
+double nt__read_double(const char *text, char **end);
+float nt__read_float(const char *text, char **end);
 
 /* ---- content hashes --------------------------------------------------------------------------------------------- */
 

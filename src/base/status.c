@@ -11,27 +11,31 @@
 static _Thread_local char message[NT__MESSAGE];
 static _Thread_local nt_status newest;
 
+static const char mark[] = "...";
+
 /* Ends text that fills out[size] in "...", cut between two UTF-8 characters. */
 static void mark_cut(char *out, size_t size) {
-    static const char mark[] = "...";
     size_t cut = size - sizeof mark;
     while (cut > 0 && ((unsigned char)out[cut] & 0xC0) == 0x80) cut--;
     memcpy(out + cut, mark, sizeof mark);
 }
 
-/* Formats into out[size]. Texts of others, out of files and of the engine, may hold anything: what could not be shown
- * becomes '?'. */
-static NT__PRINTF(3, 0) void format_cut(char *out, size_t size, const char *format, va_list arguments) {
-    int length = vsnprintf(out, size, format, arguments);
-    if (length < 0) snprintf(out, size, "%s (this text could not be formatted)", format);
-    if (length >= 0 && (size_t)length >= size) mark_cut(out, size);
-    nt__make_showable(out);
+/* Formats a message. Texts of others, out of files and of the engine, may hold anything: what a terminal would obey
+ * becomes an escape. */
+static NT__PRINTF(2, 0) void format_cut(char out[NT__MESSAGE], const char *format, va_list arguments) {
+    char text[NT__MESSAGE];
+    int length = nt__vformat(text, sizeof text, format, arguments);
+    if (length < 0) snprintf(text, sizeof text, "%s (this text could not be formatted)", format);
+    if (length >= NT__MESSAGE) mark_cut(text, sizeof text);
+    if (nt__show(text, "\n\t", out, NT__MESSAGE) < NT__MESSAGE) return;
+    nt__show(text, "\n\t", out, NT__MESSAGE - (sizeof mark - 1));
+    strcat(out, mark);
 }
 
 /* The text is built aside first: an argument may be the present message. */
 static NT__PRINTF(2, 0) nt_status set_message(nt_status status, const char *format, va_list arguments) {
     char text[NT__MESSAGE];
-    format_cut(text, sizeof text, format, arguments);
+    format_cut(text, format, arguments);
     memcpy(message, text, strlen(text) + 1);
     newest = status;
     return status;
@@ -62,7 +66,7 @@ nt_status nt__fail_in(nt_status status, const char *format, ...) {
     char where[NT__MESSAGE];
     va_list arguments;
     va_start(arguments, format);
-    format_cut(where, sizeof where, format, arguments);
+    format_cut(where, format, arguments);
     va_end(arguments);
     return nt__fail(status, "%s: %s", where, message);
 }
@@ -179,7 +183,7 @@ void nt__notice(const char *format, ...) {
     char line[NT__MESSAGE];
     va_list arguments;
     va_start(arguments, format);
-    format_cut(line, sizeof line, format, arguments);
+    format_cut(line, format, arguments);
     va_end(arguments);
     send_notice(line);
 }
@@ -188,7 +192,7 @@ nt_status nt__warn(const char *format, ...) {
     char line[NT__MESSAGE];
     va_list arguments;
     va_start(arguments, format);
-    format_cut(line, sizeof line, format, arguments);
+    format_cut(line, format, arguments);
     va_end(arguments);
 
     pthread_mutex_lock(&listeners.lock);

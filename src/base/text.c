@@ -1,5 +1,5 @@
-/* Text: copies, formatted text of any length, text under construction, the check of UTF-8.
- * Not here: messages of failures, which never allocate (status.c).
+/* Text: copies, formatted text of any length, text under construction.
+ * Not here: messages of failures, which never allocate (status.c); characters (utf8.c).
  */
 #include "base/base.h"
 
@@ -13,7 +13,7 @@
 static NT__PRINTF(1, 0) size_t formatted_size(const char *format, va_list arguments) {
     va_list copy;
     va_copy(copy, arguments);
-    int length = vsnprintf(NULL, 0, format, copy);
+    int length = nt__vformat(NULL, 0, format, copy);
     va_end(copy);
     if (length >= 0) return (size_t)length + 1;
     nt__fail(NT_INVALID, "text of the form \"%s\" could not be formatted: it is longer than 2 GiB or not valid",
@@ -35,7 +35,7 @@ static char *copy_text(nt__arena *arena, const char *text) {
 static NT__PRINTF(2, 0) char *format_text(nt__arena *arena, const char *format, va_list arguments) {
     size_t size = formatted_size(format, arguments);
     char *text = size ? place(arena, size) : NULL;
-    if (text) vsnprintf(text, size, format, arguments);
+    if (text) nt__vformat(text, size, format, arguments);
     return text;
 }
 
@@ -95,7 +95,7 @@ static NT__PRINTF(2, 0) bool add_in_place(nt__text *text, const char *format, va
     if (room == 0) return false;
     va_list copy;
     va_copy(copy, arguments);
-    int length = vsnprintf(text->data + text->length, room, format, copy);
+    int length = nt__vformat(text->data + text->length, room, format, copy);
     va_end(copy);
     bool fits = length >= 0 && (size_t)length < room;
     if (fits) text->length += (size_t)length;
@@ -108,7 +108,7 @@ void nt__text_addv(nt__text *text, const char *format, va_list arguments) {
     size_t size = formatted_size(format, arguments);
     if (!size) text->failed = true;
     if (!size || !reserve(text, size - 1)) return;
-    vsnprintf(text->data + text->length, size, format, arguments);
+    nt__vformat(text->data + text->length, size, format, arguments);
     text->length += size - 1;
 }
 
@@ -150,57 +150,4 @@ double nt__plain_nan(double number) {
 bool nt__ends_in(const char *name, const char *ending) {
     size_t length = strlen(name), tail = strlen(ending);
     return length > tail && strcmp(name + length - tail, ending) == 0;
-}
-
-/* ---- UTF-8 ------------------------------------------------------------------------------------------------------ */
-
-/* Table 3-7 of the Unicode standard: the first byte, the second byte, the number of bytes; later bytes are 80 to BF. */
-static const struct {
-    unsigned char first_from, first_to, second_from, second_to, length;
-} utf8_forms[] = {
-    {0x00, 0x7F, 0x00, 0x00, 1}, {0xC2, 0xDF, 0x80, 0xBF, 2}, {0xE0, 0xE0, 0xA0, 0xBF, 3},
-    {0xE1, 0xEC, 0x80, 0xBF, 3}, {0xED, 0xED, 0x80, 0x9F, 3}, {0xEE, 0xEF, 0x80, 0xBF, 3},
-    {0xF0, 0xF0, 0x90, 0xBF, 4}, {0xF1, 0xF3, 0x80, 0xBF, 4}, {0xF4, 0xF4, 0x80, 0x8F, 4},
-};
-
-/* Bytes of the character at `at`, of which `left` may be read; 0 when there is none. */
-static size_t utf8_character(const unsigned char *at, size_t left) {
-    size_t form = 0, forms = sizeof utf8_forms / sizeof *utf8_forms;
-    while (form < forms && (at[0] < utf8_forms[form].first_from || at[0] > utf8_forms[form].first_to)) form++;
-    if (form == forms || utf8_forms[form].length > left) return 0;
-    size_t length = utf8_forms[form].length;
-    if (length > 1 && (at[1] < utf8_forms[form].second_from || at[1] > utf8_forms[form].second_to)) return 0;
-    for (size_t i = 2; i < length; i++)
-        if (at[i] < 0x80 || at[i] > 0xBF) return 0;
-    return length;
-}
-
-bool nt__is_utf8(const char *bytes, size_t length) {
-    const unsigned char *at = (const unsigned char *)bytes;
-    while (length > 0) {
-        size_t taken = utf8_character(at, length);
-        if (taken == 0) return false;
-        at += taken;
-        length -= taken;
-    }
-    return true;
-}
-
-/* Those of ASCII, and those that came with Latin-1. */
-static bool is_control(const unsigned char *character, size_t length) {
-    if (length == 1) return (*character < 0x20 && *character != '\n' && *character != '\t') || *character == 0x7F;
-    return length == 2 && character[0] == 0xC2 && character[1] < 0xA0;
-}
-
-void nt__make_showable(char *text) {
-    unsigned char *at = (unsigned char *)text;
-    size_t left = strlen(text);
-    while (left > 0) {
-        size_t taken = utf8_character(at, left);
-        bool shown = taken > 0 && !is_control(at, taken);
-        if (taken == 0) taken = 1;
-        if (!shown) memset(at, '?', taken);
-        at += taken;
-        left -= taken;
-    }
 }

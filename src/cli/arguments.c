@@ -254,7 +254,8 @@ nt_status nt__arguments_options(const nt__arguments *arguments, nt__command_opti
     out->run.trained_weights = arguments->command & (NT__EVALUATE | NT__PREDICT);
     out->run.weight_maps = out->maps.items;
     out->run.weight_map_count = out->maps.count;
-    return status == NT_OK ? parse_schedules(out) : status;
+    if (status == NT_OK) status = parse_schedules(out);
+    return status == NT_OK ? nt__options_check_together(arguments->command, out) : status;
 }
 
 void nt__command_options_free(nt__command_options *options) {
@@ -318,8 +319,10 @@ static nt_status fail_misplaced(const nt__keyword *keyword, const char *name) {
 }
 
 static nt_status fail_unknown(const nt__arguments *arguments, const nt_experiment *experiment, const char *typed) {
+    const char *positive = without_no(typed);
     const nt__keyword *keyword = nt__keyword_find(typed);
-    if (keyword) return fail_misplaced(keyword, typed);
+    if (!keyword && positive) keyword = nt__keyword_find(positive);
+    if (keyword && (!positive || keyword->field.type == NT_FIELD_BOOL)) return fail_misplaced(keyword, typed);
     nt__arena names = {0};
     nt__words known = {0};
     nt__text message = {0};

@@ -54,7 +54,7 @@ typedef struct nt__keyword {
     nt__flag_group group; /* where the manual lists it */
     unsigned commands;    /* that take it */
     unsigned idle;        /* of these, those that take it so that a command line can be used again, and use it not */
-    bool has_field;       /* a field of the same name gives the default */
+    bool is_setting;      /* of a run: a hook or a field of the same name gives the default */
     const char *alone;    /* the value of the flag without one; NULL: it needs one */
     bool is_list;         /* may be given several times; each value is a word of the nt__words at the offset */
 } nt__keyword;
@@ -104,6 +104,8 @@ nt_status nt__arguments_fields(const nt__arguments *arguments, const nt_experime
 
 /* Adds the names of the fields that have a flag. */
 nt_status nt__arguments_given(const nt__arguments *arguments, const nt_experiment *experiment, nt__words *out);
+/* unused.c: error for a flag that has no effect beside the others. */
+nt_status nt__options_check_together(nt__command_bit command, const nt__command_options *options);
 
 /* "max_epochs" becomes "max-epochs". The name lives in the arena; NULL when memory is short. */
 char *nt__flag_name(nt__arena *arena, const char *name);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cli/objects.h"
+#include "cli/print.h"
 #include "cli/table.h"
 #include "program/disk.h"
 #include "xla/xla.h"
@@ -20,7 +21,7 @@ static const char *size_text(uint64_t bytes, char out[CELL]) {
     double size = (double)bytes;
     size_t unit = 0;
     for (; size >= 1024 && unit + 1 < sizeof units / sizeof *units; unit++) size /= 1024;
-    snprintf(out, CELL, "%.*f %s", unit && size < 100 ? 1 : 0, size, units[unit]);
+    nt__format(out, CELL, "%.*f %s", unit && size < 100 ? 1 : 0, size, units[unit]);
     return out;
 }
 
@@ -34,7 +35,7 @@ static nt_status add_program(const nt__disk *disk, const nt__disk_file *file, nt
     nt_status status = nt__disk_look(disk, file->name, &found);
     if (status != NT_OK) return status;
     bool whole = found.data != NULL;
-    snprintf(seconds, sizeof seconds, "%.2f s", found.seconds);
+    nt__format(seconds, sizeof seconds, "%.2f s", found.seconds);
     const char *const cells[LIST_COLUMNS] = {whole ? found.program : "(damaged)",
                                              whole ? found.experiment : "",
                                              whole ? found.plugin : "",
@@ -58,7 +59,7 @@ static nt_status list(const nt__disk *disk, bool all) {
     for (size_t i = 0; i < LIST_COLUMNS && count; i++) nt__table_add(&table, header[i]);
     for (size_t i = 0; status == NT_OK && i < count; i++) status = add_program(disk, &files[i], &table);
     nt__free(files);
-    if (status == NT_OK && count == 0) printf("no programs in %s\n", disk->folder);
+    if (status == NT_OK && count == 0) nt__say_line(stdout, "no programs in %s", disk->folder);
     bool printed = nt__table_print(&table, LIST_COLUMNS, stdout);
     return status == NT_OK && !printed ? NT_OUT_OF_MEMORY : status;
 }
@@ -120,8 +121,8 @@ static nt_status clear_programs(const nt__disk *disk) {
         }
     }
     nt__free(files);
-    printf("removed %zu program%s (%s) from %s\n", programs, programs == 1 ? "" : "s", size_text(bytes, size),
-           disk->folder);
+    nt__say_line(stdout, "removed %zu program%s (%s) from %s", programs, programs == 1 ? "" : "s",
+                 size_text(bytes, size), disk->folder);
     if (!failed) return NT_OK;
     return nt__fail(NT_IO, "%zu file%s in '%s' could not be removed: is the folder writable?", failed,
                     failed == 1 ? "" : "s", disk->folder);
@@ -129,7 +130,8 @@ static nt_status clear_programs(const nt__disk *disk) {
 
 static void remove_objects(nt__objects *objects) {
     size_t count = nt__objects_clear(objects);
-    printf("removed %zu file%s of compiled experiments from %s\n", count, count == 1 ? "" : "s", objects->folder);
+    nt__say_line(stdout, "removed %zu file%s of compiled experiments from %s", count, count == 1 ? "" : "s",
+                 objects->folder);
 }
 
 static nt_status clear_experiments(void) {
@@ -173,6 +175,8 @@ nt__exit_code nt__cache_command(const nt__arguments *arguments) {
     const nt__words *words = &arguments->files;
     if (status == NT_OK && words->count != 1)
         status = nt__fail(NT_INVALID, "%zu words were given, and it is one: %s", words->count, usage);
+    if (status == NT_OK && options.all && strcmp(words->items[0], "clear") != 0)
+        status = nt__fail(NT_INVALID, "--all goes with nitro cache clear: leave it out");
     if (status != NT_OK) return nt__report_wrong_use(status);
     for (size_t i = 0; i < sizeof actions / sizeof *actions; i++)
         if (strcmp(words->items[0], actions[i].name) == 0) return act(i, options.all);

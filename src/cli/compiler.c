@@ -2,6 +2,7 @@
  * Not here: the flags it gets and what becomes of its output (build.c).
  */
 #include "cli/compiler.h"
+#include "cli/print.h"
 
 #include "cli/cli.h"
 
@@ -93,7 +94,7 @@ nt_status nt__compiler_find(nt__arena *arena, nt__compiler *out) {
 static void become(char **command) {
     dup2(STDERR_FILENO, STDOUT_FILENO);
     execvp(command[0], command);
-    fprintf(stderr, "nitro: cannot run '%s': %s\n", command[0], strerror(errno));
+    nt__say_line(stderr, "nitro: cannot run '%s': %s", command[0], strerror(errno));
     _exit(127);
 }
 

@@ -6,6 +6,7 @@
 
 #include "cli/history.h"
 #include "cli/line_diff.h"
+#include "cli/print.h"
 #include "cli/table.h"
 
 enum { MOST_LINES = 40, CELL = 64 };
@@ -54,13 +55,13 @@ typedef struct printed {
 
 static void print_line(bool is_new, size_t number, const char *line, void *context) {
     printed *p = context;
-    if (p->count++ < MOST_LINES) printf("  %s:%zu %c %s\n", p->path, number, is_new ? '+' : '-', line);
+    if (p->count++ < MOST_LINES) nt__say_line(stdout, "  %s:%zu %c %s", p->path, number, is_new ? '+' : '-', line);
 }
 
 static nt_status print_text(const char *path, const char *a, const char *b) {
     printed p = {.path = path};
     nt_status status = nt__line_diff(a, b, print_line, &p);
-    if (p.count > MOST_LINES) printf("  %s: %zu more lines differ\n", path, p.count - MOST_LINES);
+    if (p.count > MOST_LINES) nt__say_line(stdout, "  %s: %zu more lines differ", path, p.count - MOST_LINES);
     return status;
 }
 
@@ -73,12 +74,12 @@ static nt_status print_sources(json_t *a, json_t *b) {
     json_object_foreach(a, path, text) {
         const char *other = json_string_value(json_object_get(b, path));
         if (!other)
-            printf("  %s: only in the first\n", path);
+            nt__say_line(stdout, "  %s: only in the first", path);
         else if (status == NT_OK && json_string_value(text))
             status = print_text(path, json_string_value(text), other);
     }
     json_object_foreach(b, path, text) {
-        if (!json_object_get(a, path)) printf("  %s: only in the second\n", path);
+        if (!json_object_get(a, path)) nt__say_line(stdout, "  %s: only in the second", path);
     }
     return status;
 }
@@ -92,7 +93,7 @@ static const char *last_text(const nt__history *run, const char *name, char out[
     const double *value =
         metric >= 0 && run->row_count ? nt__row_value(&run->rows[run->row_count - 1], (size_t)metric) : NULL;
     snprintf(out, CELL, "%s", absent);
-    if (value) snprintf(out, CELL, "%.6g", *value);
+    if (value) nt__format(out, CELL, "%.6g", *value);
     return out;
 }
 
@@ -103,7 +104,7 @@ static const char *best_text(const nt__history *run, const char *name, char out[
     if (nt__history_metric(run, name) < 0 || nt__history_best(run, name, NULL, &best) != NT_OK || !best.found)
         return out;
     const nt__history_row *row = &run->rows[best.row];
-    snprintf(out, CELL, "%.6g (%lld)", *nt__row_value(row, best.metric), (long long)row->epoch);
+    nt__format(out, CELL, "%.6g (%lld)", *nt__row_value(row, best.metric), (long long)row->epoch);
     return out;
 }
 
@@ -130,8 +131,8 @@ static bool print_metrics(const nt__history *a, const nt__history *b) {
 /* ---- the command ------------------------------------------------------------------------------------------------ */
 
 static void print_run(const char *place, const nt__history *run) {
-    printf("%s: %s (%s), %zu epoch%s, %s\n", place, nt__history_experiment(run), run->folder, run->row_count,
-           run->row_count == 1 ? "" : "s", nt__history_state(run));
+    nt__say_line(stdout, "%s: %s (%s), %zu epoch%s, %s", place, nt__history_experiment(run), run->folder,
+                 run->row_count, run->row_count == 1 ? "" : "s", nt__history_state(run));
     nt__history_notes(run, stdout);
 }
 

@@ -10,6 +10,7 @@
 #include <wchar.h>
 
 #include "cli/lines.h"
+#include "cli/print.h"
 
 enum { LINES_KEPT = 1000 };
 
@@ -69,7 +70,9 @@ static size_t common_length(const nt__words *words) {
 
 static void list(const nt__words *words) {
     fputc('\n', stdout);
-    for (size_t i = 0; i < words->count; i++) printf("%s%s", words->items[i], i + 1 < words->count ? "  " : "\n");
+    for (size_t i = 0; i < words->count; i++)
+        nt__say(stdout, "%s%s", words->items[i], i + 1 < words->count ? "  " : "");
+    fputc('\n', stdout);
     fflush(stdout);
 }
 

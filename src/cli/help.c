@@ -45,8 +45,12 @@ static nt__exit_code print_resolved(const nt__arguments *arguments) {
     return nt__session_close(&session, code);
 }
 
-/* What a run is made with says nothing of fields and their defaults. */
+/* What a run is made with says nothing of fields and their defaults, and no flag anything of the manual. */
 static nt_status check_flags(const nt__arguments *arguments) {
+    bool compiles = arguments->files.count && !nt__command_find(arguments->files.items[0]);
+    if (!compiles && arguments->flag_count)
+        return nt__fail(NT_INVALID, "--%s goes with a FILE.c: name it, or leave the flag out",
+                        arguments->flags[0].name);
     for (size_t i = 0; i < arguments->flag_count; i++) {
         const nt__keyword *keyword = nt__keyword_of(NT__HELP, arguments->flags[i].name);
         bool is_of_run = keyword && (keyword->group == NT__FLAGS_RUN || !(keyword->commands & NT__HELP));

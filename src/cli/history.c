@@ -38,7 +38,7 @@ const char *nt__duration_text(double seconds, char out[NT__DURATION]) {
     if (!is_time)
         snprintf(out, NT__DURATION, "?");
     else if (seconds < 60)
-        snprintf(out, NT__DURATION, "%.1f s", seconds);
+        nt__format(out, NT__DURATION, "%.1f s", seconds);
     else if (whole < 3600)
         snprintf(out, NT__DURATION, "%lld min %02lld s", (long long)whole / 60, (long long)whole % 60);
     else

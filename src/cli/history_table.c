@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cli/history.h"
+#include "cli/print.h"
 
 enum { CELL = 48, FIXED = 3, LEAST_ROWS = 5, LINES_AROUND = 9 };
 static const char ellipsis[] = "\u22ee", green[] = "\033[32m", dim[] = "\033[2m", plain[] = "\033[0m";
@@ -23,6 +24,7 @@ typedef struct column {
 enum { EPOCH, STEP, METRICS }; /* the first columns */
 
 typedef struct table {
+    nt__arena arena; /* of the labels */
     const nt__history_view *view;
     column *columns;
     size_t count, dropped;
@@ -56,10 +58,10 @@ static void choose_decimals(const table *t, column *c) {
 
 static const char *number_text(const column *c, double value, char out[CELL]) {
     if (!isfinite(value) || c->decimals < 0)
-        snprintf(out, CELL, "%.4g", nt__plain_nan(value));
+        nt__format(out, CELL, "%.4g", nt__plain_nan(value));
     else
-        snprintf(out, CELL, "%.*f", c->whole ? 0 : c->decimals, value);
-    if (c->whole && fabs(value) >= 1e15) snprintf(out, CELL, "%.4g", value);
+        nt__format(out, CELL, "%.*f", c->whole ? 0 : c->decimals, value);
+    if (c->whole && fabs(value) >= 1e15) nt__format(out, CELL, "%.4g", value);
     return out;
 }
 
@@ -77,7 +79,7 @@ static const char *cell_text(const table *t, const nt__history_row *row, size_t 
 static void measure(const table *t, size_t place) {
     char text[CELL];
     column *c = &t->columns[place];
-    c->width = strlen(c->label);
+    c->width = nt__shown_width(c->label);
     for (size_t i = 0; i < t->view->count; i++) {
         size_t length = t->kept[i] ? strlen(cell_text(t, row_at(t, i), place, text)) : 0;
         if (length > c->width) c->width = length;
@@ -113,6 +115,15 @@ static void drop_columns(table *t) {
     }
 }
 
+/* NULL: memory is short. */
+static const char *show_label(table *t, const char *name) {
+    nt__text shown = {0};
+    nt__text_show(&shown, name, "");
+    const char *label = shown.failed ? NULL : nt__arena_strdup(&t->arena, shown.data ? shown.data : "");
+    nt__text_free(&shown);
+    return label;
+}
+
 static bool lay_out(table *t) {
     const nt__history_view *view = t->view;
     t->count = METRICS + view->column_count;
@@ -125,7 +136,8 @@ static bool lay_out(table *t) {
     for (size_t i = 0; i < t->count; i++) {
         if (i >= METRICS) {
             t->columns[i].metric = view->columns[i - METRICS];
-            t->columns[i].label = view->history->metrics[t->columns[i].metric];
+            t->columns[i].label = show_label(t, view->history->metrics[t->columns[i].metric]);
+            if (!t->columns[i].label) return false;
             choose_decimals(t, &t->columns[i]);
         }
         measure(t, i);
@@ -152,7 +164,10 @@ static void print_gap(const table *t, FILE *out) {
 }
 
 static void print_rows(const table *t, FILE *out) {
-    for (size_t i = 0; i < t->count; i++) fprintf(out, "  %*s", (int)t->columns[i].width, t->columns[i].label);
+    for (size_t i = 0; i < t->count; i++) {
+        fputs("  ", out);
+        nt__cell_right(out, t->columns[i].width, t->columns[i].label);
+    }
     fputc('\n', out);
     for (size_t i = 0; i < t->view->count; i++) {
         if (t->kept[i])
@@ -165,13 +180,13 @@ static void print_rows(const table *t, FILE *out) {
 static void print_title(const table *t, FILE *out) {
     const nt__history *history = t->view->history;
     size_t metrics = history->metric_count - 1;
-    fprintf(out, "%s (%s): ", nt__history_experiment(history), history->folder);
+    nt__say(out, "%s (%s): ", nt__history_experiment(history), history->folder);
     if (t->shown < history->row_count) fprintf(out, "%zu of ", t->shown);
     fprintf(out, "%zu epoch%s", history->row_count, history->row_count == 1 ? "" : "s");
     if (history->row_count)
         fprintf(out, " (%lld to %lld)", (long long)history->rows[0].epoch,
                 (long long)history->rows[history->row_count - 1].epoch);
-    fprintf(out, ", %zu metric%s, %s\n", metrics, metrics == 1 ? "" : "s", nt__history_state(history));
+    nt__say_line(out, ", %zu metric%s, %s", metrics, metrics == 1 ? "" : "s", nt__history_state(history));
 }
 
 /* ---- notes ------------------------------------------------------------------------------------------------------ */
@@ -184,9 +199,9 @@ static void note_best(const table *t, FILE *out) {
     column c = {.metric = best->metric, .decimals = -1};
     for (size_t i = METRICS; i < t->count; i++)
         if (t->columns[i].metric == best->metric) c = t->columns[i];
-    fprintf(out, "* best %s (%s): %s in epoch %lld\n", t->view->history->metrics[best->metric],
-            best->largest ? "max" : "min", number_text(&c, *nt__row_value(row, best->metric), text),
-            (long long)row->epoch);
+    nt__say_line(out, "* best %s (%s): %s in epoch %lld", t->view->history->metrics[best->metric],
+                 best->largest ? "max" : "min", number_text(&c, *nt__row_value(row, best->metric), text),
+                 (long long)row->epoch);
 }
 
 /* H15: as many rows as fit, around the best one or else the last one. */
@@ -240,6 +255,7 @@ bool nt__history_show(const nt__history_view *view, FILE *out) {
         note_earlier(&t, out);
         nt__history_notes(view->history, out);
     }
+    nt__arena_free(&t.arena);
     nt__free(t.columns);
     nt__free(t.kept);
     return good;

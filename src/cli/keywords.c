@@ -9,7 +9,7 @@ enum {
     SETS = MAKES | NT__HELP | NT__SCHEDULE | NT__SUMMARY,
     BUILDS = RUNS | NT__HELP | NT__SHELL | NT__SCHEDULE | NT__SUMMARY,
     LOOKS = NT__HISTORY | NT__RUNS | NT__PLOT,
-    UNTRAINED = NT__EVALUATE | NT__PREDICT | NT__SUMMARY, /* no training follows */
+    TRAINS = SETS & ~(NT__EVALUATE | NT__PREDICT),
     ALL = BUILDS | NT__DEVICES | NT__CACHE | LOOKS | NT__DIFF
 };
 
@@ -23,19 +23,17 @@ enum {
 #define FLAG(group_, commands_, ...) \
     { FIELD(__VA_ARGS__), .given = NT__NOT_NOTED, .group = NT__FLAGS_##group_, .commands = commands_ }
 
-/* Options of a run that say themselves whether they were given. */
-#define NUMBER(idle_, has_field_, name, type, default_, doc)                                                       \
+/* Settings of a run. A number says itself that it was given, a text by not being NULL. */
+#define NUMBER(commands_, name, type, default_, doc)                                                               \
     {                                                                                                              \
         FIELD(#name, run.name.value, type, default_, doc), .given = offsetof(nt__command_options, run.name.given), \
-                                                           .group = NT__FLAGS_RUN, .commands = SETS,               \
-                                                           .has_field = has_field_, .idle = idle_                  \
+                                                           .group = NT__FLAGS_RUN, .commands = commands_,          \
+                                                           .is_setting = true, .idle = NT__SUMMARY                 \
     }
-
-/* The same for a text, which says that by not being NULL. */
-#define TEXT(idle_, name, default_, doc)                                                                  \
-    {                                                                                                     \
-        FIELD(#name, run.name, STRING, default_, doc), .given = NT__NOT_NOTED, .group = NT__FLAGS_RUN,    \
-                                                       .commands = SETS, .has_field = true, .idle = idle_ \
+#define TEXT(commands_, idle_, name, default_, doc)                                                             \
+    {                                                                                                           \
+        FIELD(#name, run.name, STRING, default_, doc), .given = NT__NOT_NOTED, .group = NT__FLAGS_RUN,          \
+                                                       .commands = commands_, .is_setting = true, .idle = idle_ \
     }
 
 /* A flag of a run that may be given several times. */
@@ -48,41 +46,38 @@ enum {
 static const nt__keyword keywords[] = {
     FLAG(RUN, BUILDS | NT__NEW, "preset", run.preset, STRING, "none",
          "fields set by a name of the experiment's; flags win over it"),
-    TEXT(NT__SUMMARY, run_dir, "runs/<Experiment>", "folder of the parameters, the checkpoints and the log"),
-    NUMBER(NT__SUMMARY, true, seed, INT64, "42", "of initial values and of the order of samples"),
-    NUMBER(UNTRAINED, true, max_epochs, INT64, "1", "passes over the training data"),
-    NUMBER(UNTRAINED, true, max_steps, INT64, "no limit", "stop after that many optimizer steps"),
-    NUMBER(UNTRAINED, true, accum, INT64, "1", "micro-batches in an optimizer step"),
-    NUMBER(UNTRAINED, true, gradient_clip_norm, DOUBLE, "no clipping", "largest norm of all gradients together"),
-    NUMBER(UNTRAINED, true, ema_decay, DOUBLE, "no average",
-           "of a moving average of the parameters, which evaluations have"),
-    NUMBER(UNTRAINED, false, learning_rate, DOUBLE, "0.001", "step size of the optimizer"),
-    NUMBER(UNTRAINED, true, check_divergence, BOOL, "true", "end training at a loss that is not finite"),
-    {FIELD("log", run.log, STRING, "jsonl", "loggers of the run, divided by commas, or none"), .given = NT__NOT_NOTED,
-     .group = NT__FLAGS_RUN, .commands = SETS, .idle = UNTRAINED},
-    TEXT(0, compute_dtype, "f32", "what layers compute in, f32, bf16 or f16; parameters and outputs stay f32"),
+    TEXT(SETS, NT__SUMMARY, run_dir, "runs/<Experiment>", "folder of the parameters, the checkpoints and the log"),
+    NUMBER(SETS, seed, INT64, "42", "of initial values and of the order of samples"),
+    NUMBER(TRAINS, max_epochs, INT64, "1", "passes over the training data"),
+    NUMBER(TRAINS, max_steps, INT64, "no limit", "stop after that many optimizer steps"),
+    NUMBER(TRAINS, accum, INT64, "1", "micro-batches in an optimizer step"),
+    NUMBER(TRAINS, gradient_clip_norm, DOUBLE, "no clipping", "largest norm of all gradients together"),
+    NUMBER(TRAINS, ema_decay, DOUBLE, "no average", "of a moving average of the parameters, which evaluations have"),
+    NUMBER(TRAINS, learning_rate, DOUBLE, "0.001", "step size of the optimizer"),
+    NUMBER(TRAINS, check_divergence, BOOL, "true", "end training at a loss that is not finite"),
+    TEXT(TRAINS, NT__SUMMARY, log, "jsonl", "loggers of the run, divided by commas, or none"),
+    TEXT(SETS, 0, compute_dtype, "f32", "what layers compute in, f32, bf16 or f16; parameters and outputs stay f32"),
     {FIELD("resume", run.resume, STRING, "none",
            "go on from the newest checkpoint in run_dir, or --resume=PATH, =RUN:best, =RUN:latest; RUN: latest, an id "
            "or a "
            "folder"),
      .given = NT__NOT_NOTED, .group = NT__FLAGS_RUN, .commands = NT__TRAIN | NT__SHELL | NT__NEW, .alone = "auto"},
-    NUMBER(UNTRAINED, true, checkpoint, BOOL, "true",
-           "write checkpoints to resume from, one an epoch and one at the end"),
-    NUMBER(UNTRAINED, true, checkpoint_every_steps, INT64, "no", "also one at each multiple of so many steps"),
-    NUMBER(UNTRAINED, true, checkpoint_every_minutes, DOUBLE, "no", "also one when so many have passed since the last"),
-    NUMBER(UNTRAINED, true, checkpoint_keep, INT64, "3", "how many of the best are kept"),
-    TEXT(UNTRAINED, checkpoint_metric, "val_loss",
+    NUMBER(TRAINS, checkpoint, BOOL, "true", "write checkpoints to resume from, one an epoch and one at the end"),
+    NUMBER(TRAINS, checkpoint_every_steps, INT64, "no", "also one at each multiple of so many steps"),
+    NUMBER(TRAINS, checkpoint_every_minutes, DOUBLE, "no", "also one when so many have passed since the last"),
+    NUMBER(TRAINS, checkpoint_keep, INT64, "3", "how many of the best are kept"),
+    TEXT(SETS, NT__SUMMARY, checkpoint_metric, "val_loss",
          "what they are ranked by; with a hook for metrics name one of its values"),
-    TEXT(UNTRAINED, checkpoint_mode, "by the name", "min or max: which value of it is better"),
-    NUMBER(UNTRAINED, true, checkpoint_keep_latest, BOOL, "true", "keep the newest too, whatever it scored"),
-    NUMBER(UNTRAINED, true, checkpoint_keep_epochs, INT64, "no",
-           "keep each of an epoch that is a multiple of this too"),
-    NUMBER(UNTRAINED, true, checkpoint_keep_steps, INT64, "no", "the same of the step"),
-    TEXT(UNTRAINED, checkpoint_scope, "run", "dir: rank those of all runs in run_dir together, and delete the rest"),
+    TEXT(SETS, NT__SUMMARY, checkpoint_mode, "by the name", "min or max: which value of it is better"),
+    NUMBER(TRAINS, checkpoint_keep_latest, BOOL, "true", "keep the newest too, whatever it scored"),
+    NUMBER(TRAINS, checkpoint_keep_epochs, INT64, "no", "keep each of an epoch that is a multiple of this too"),
+    NUMBER(TRAINS, checkpoint_keep_steps, INT64, "no", "the same of the step"),
+    TEXT(TRAINS, NT__SUMMARY, checkpoint_scope, "run",
+         "dir: rank those of all runs in run_dir together, and delete the rest"),
     {FIELD("schedule", schedules, STRING, "the schedules hook",
            "NAME=cosine:FROM:TO or another kind, which `nitro help train` lists; for each value once. Replaces all of "
            "the hook"),
-     .given = NT__NOT_NOTED, .group = NT__FLAGS_RUN, .commands = SETS, .idle = UNTRAINED, .is_list = true},
+     .given = NT__NOT_NOTED, .group = NT__FLAGS_RUN, .commands = TRAINS, .idle = NT__SUMMARY, .is_list = true},
     FLAG(RUN, NT__EVALUATE, "split", split, STRING, "test", "the data to evaluate"),
     FLAG(RUN, NT__EVALUATE | NT__PREDICT | NT__TRAIN, "weights", weights, STRING, "those trained; train: none",
          "the parameters to use or to start with: a file, or RUN:best, RUN:latest; RUN: latest, an id of run_dir or a "
@@ -109,7 +104,7 @@ static const nt__keyword keywords[] = {
     FLAG(OUTPUT, NT__HISTORY, "epochs", epochs, STRING, "all that fit", "FIRST:LAST, those that are shown"),
     FLAG(OUTPUT, NT__CACHE, "all", all, BOOL, "false", "clear: the compiled experiments too"),
     FLAG(OUTPUT, MAKES, "quiet", run.quiet, BOOL, "false", "results only and warnings: no progress, no notices"),
-    FLAG(OUTPUT, SETS & ~NT__NEW, "strict", strict, BOOL, "false",
+    FLAG(OUTPUT, RUNS | NT__SHELL | NT__SCHEDULE | NT__SUMMARY, "strict", strict, BOOL, "false",
          "a warning is an error: what would change a result ends the command with exit code 1"),
     FLAG(OUTPUT, RUNS | NT__SHELL, "stats", stats, STRING, "none",
          "write counters of the process to this JSON file at the end"),

@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "cli/print.h"
 #include "cli/table.h"
 #include "experiment/experiment.h"
 #include "run/plan.h"
@@ -14,8 +15,9 @@
 static const char flag_rules[] =
     "Files stand before flags. A flag is written --name=value or --name value, with dashes or underscores in its "
     "name;\n"
-    "--name and --no-name set a bool. Every field of an experiment is a flag; `nitro help FILE.c` lists them. Where\n"
-    "a field has the name of a flag below, the flag below is meant.\n";
+    "--name and --no-name set a bool. Of a flag that is given twice the last one counts. Every field of an experiment\n"
+    "is a flag; `nitro help FILE.c` lists them. Where a field has the name of a flag below, the flag below is meant;\n"
+    "the field gets its value too.\n";
 
 /* A row of a list. The manuals of the commands in `not_for` leave it out. */
 typedef struct entry {
@@ -171,8 +173,7 @@ static void add_value_cell(nt__table *table, const nt_field_info *field, const v
 /* The experiment's hook of the same name gives the default, else its field. `experiment` NULL: there is none. */
 static void add_default_cell(nt__table *table, const nt__keyword *keyword, const nt_experiment *experiment,
                              const void *fields) {
-    const nt_field_info *field =
-        experiment && keyword->has_field ? nt__field_find(experiment, keyword->field.name) : NULL;
+    const nt_field_info *field = experiment ? nt__setting_field(experiment, keyword->field.name) : NULL;
     if (experiment && nt__setting_is_hooked(experiment, keyword->field.name))
         nt__table_add(table, "the hook");
     else if (field)
@@ -319,8 +320,8 @@ static bool print_fields(const nt_experiment *experiment, const void *fields, FI
         any_hidden |= is_hidden(field) && nt__field_has_flag(field);
         any_without |= !nt__field_has_flag(field);
     }
-    fprintf(out, "%s (%s)\n\n%s\n", experiment->name, experiment->file,
-            experiment->field_count ? "fields" : "no fields");
+    nt__say_line(out, "%s (%s)", experiment->name, experiment->file);
+    fprintf(out, "\n%s\n", experiment->field_count ? "fields" : "no fields");
     bool complete = nt__table_print(&table, FIELD_COLUMNS, out);
     if (any_hidden) fprintf(out, "  (without dashes: the flag of that name below is meant)\n");
     if (any_without) fprintf(out, "  (without dashes, of a type that has no text form: no flag, set in C)\n");

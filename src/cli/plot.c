@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cli/history.h"
+#include "cli/print.h"
 
 /* A panel has a curve of each run that has such values. */
 typedef struct plotting {
@@ -147,12 +148,33 @@ static nt_status choose_title(plotting *p) {
     return p->plot.title ? NT_OK : NT_OUT_OF_MEMORY;
 }
 
+/* The text with escapes; NULL: memory is short. */
+static const char *shown(plotting *p, const char *text) {
+    nt__text out = {0};
+    nt__text_show(&out, text, "");
+    const char *kept = out.failed ? NULL : nt__arena_strdup(&p->arena, out.data ? out.data : "");
+    nt__text_free(&out);
+    return kept;
+}
+
+/* Names of runs and metrics are drawn as text, in a terminal or a file: from here on they are nothing else. */
+static nt_status show_names(plotting *p) {
+    bool good = (p->plot.title = shown(p, p->plot.title)) != NULL;
+    for (size_t i = 0; good && i < p->plot.count; i++) {
+        nt__plot_panel *panel = &p->plot.panels[i];
+        good = (panel->name = shown(p, panel->name)) != NULL;
+        for (size_t c = 0; good && c < panel->count; c++)
+            good = (panel->curves[c].run = shown(p, panel->curves[c].run)) != NULL;
+    }
+    return good ? NT_OK : NT_OUT_OF_MEMORY;
+}
+
 static nt_status show(plotting *p) {
     nt__screen screen = nt__screen_of_output();
     const char *out = p->options->out;
     if (out) {
         nt_status status = nt__plot_write(&p->plot, out);
-        if (status == NT_OK) printf("%s\n", out);
+        if (status == NT_OK) nt__say_line(stdout, "%s", out);
         return status;
     }
     nt_status status = p->run_count > 1 && !screen.colours ? part(p) : NT_OK;
@@ -172,6 +194,7 @@ static nt__exit_code plot_runs(const nt__arguments *arguments, const nt__command
     if (status == NT_OK) status = choose_names(&p);
     if (status == NT_OK) status = add_panels(&p);
     if (status == NT_OK) status = choose_title(&p);
+    if (status == NT_OK) status = show_names(&p);
     if (status == NT_OK) status = show(&p);
     release(&p);
     return status == NT_OK ? NT__EXIT_DONE : nt__report_failure(status);

@@ -79,7 +79,7 @@ static void stroke(cairo_t *c, double x0, double y0, double x1, double y1) {
 }
 
 static const char *tick_text(double value, double step, char out[CELL]) {
-    snprintf(out, CELL, "%.6g", fabs(value) < step / 2 ? 0 : value);
+    nt__format(out, CELL, "%.6g", fabs(value) < step / 2 ? 0 : value);
     return out;
 }
 

@@ -118,7 +118,8 @@ static void print_cell(const canvas *c, int row, int column, bool coloured, FILE
 static void print_row(const canvas *c, int row, bool coloured, FILE *out) {
     char label[CELL] = "";
     int end = c->columns;
-    if (row == 0 || row == ROWS - 1) snprintf(label, sizeof label, "%.4g", row == 0 ? c->range.y_high : c->range.y_low);
+    if (row == 0 || row == ROWS - 1)
+        nt__format(label, sizeof label, "%.4g", row == 0 ? c->range.y_high : c->range.y_low);
     while (end > 0 && !c->dots[row][end - 1] && !c->mark[row][end - 1]) end--;
     fprintf(out, "%*s \u2502", LABEL, label);
     for (int column = 0; column < end; column++) print_cell(c, row, column, coloured, out);
@@ -129,8 +130,8 @@ static void print_axis(const canvas *c, const char *axis, FILE *out) {
     char low[CELL], high[CELL];
     fprintf(out, "%*s \u2514", LABEL, "");
     for (int i = 0; i < c->columns; i++) fputs("\u2500", out);
-    snprintf(low, sizeof low, "%.10g", c->range.x_low);
-    snprintf(high, sizeof high, "%.10g", c->range.x_high);
+    nt__format(low, sizeof low, "%.10g", c->range.x_low);
+    nt__format(high, sizeof high, "%.10g", c->range.x_high);
     int room = c->columns - (int)strlen(low) - (int)strlen(axis) - (int)strlen(high);
     int before = room > 0 ? room / 2 : 1, behind = room > 1 ? room - before : 1;
     fprintf(out, "\n%*s  %s%*s%s%*s%s\n", LABEL, "", low, before, "", axis, behind, "", high);

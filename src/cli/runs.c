@@ -5,6 +5,7 @@
 
 #include <time.h>
 
+#include "cli/print.h"
 #include "cli/table.h"
 
 enum { COLUMNS = 8, CELL = 96 };
@@ -29,7 +30,7 @@ static nt_status best_text(const nt__history *history, const nt__command_options
     nt_status status = nt__history_best(history, name, options->mode, &best);
     if (status != NT_OK || !best.found) return status;
     const nt__history_row *row = &history->rows[best.row];
-    snprintf(value, CELL, "%.64s %.4g", history->metrics[best.metric], *nt__row_value(row, best.metric));
+    nt__format(value, CELL, "%.64s %.4g", history->metrics[best.metric], *nt__row_value(row, best.metric));
     snprintf(epoch, CELL, "%lld", (long long)row->epoch);
     return NT_OK;
 }
@@ -63,7 +64,7 @@ static nt_status list(const char *folder, const nt__run_folders *runs, const nt_
     nt_status status = NT_OK;
     for (size_t i = 0; i < COLUMNS && runs->count; i++) nt__table_add(&table, header[i]);
     for (size_t i = 0; status == NT_OK && i < runs->count; i++) status = add_run(&table, runs->items[i].path, options);
-    if (!runs->count) printf("no runs below %s: nitro train makes one\n", folder);
+    if (!runs->count) nt__say_line(stdout, "no runs below %s: nitro train makes one", folder);
     bool printed = nt__table_print(&table, COLUMNS, stdout);
     return status == NT_OK && !printed ? NT_OUT_OF_MEMORY : status;
 }

@@ -3,13 +3,14 @@
  */
 #include "cli/cli.h"
 
-#include <errno.h>
 #include <math.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "cli/print.h"
 #include "cli/table.h"
+#include "log/log.h"
 #include "run/plan.h"
 
 enum { TABLE_ROWS = 11, PLOT_ROWS = 8, LEVELS = 8, LABEL = 10, USUAL_WIDTH = 80, LEAST_WIDTH = 24, MOST_WIDTH = 200 };
@@ -35,7 +36,7 @@ static bool print_values(const nt_schedule *schedule, int64_t steps) {
         int64_t step = spread(i, rows, steps);
         snprintf(text, sizeof text, "%lld", (long long)step);
         nt__table_add(&table, text);
-        snprintf(text, sizeof text, "%.6g", nt_schedule_value(schedule, step, steps));
+        nt__format(text, sizeof text, "%.6g", nt_schedule_value(schedule, step, steps));
         nt__table_add(&table, text);
     }
     return nt__table_print(&table, 2, stdout);
@@ -72,7 +73,7 @@ static void print_plot(const nt_schedule *schedule, int64_t steps) {
     }
     for (int row = PLOT_ROWS - 1; row >= 0; row--) {
         char label[32] = "";
-        if (row == PLOT_ROWS - 1 || row == 0) snprintf(label, sizeof label, "%.3g", row ? high : low);
+        if (row == PLOT_ROWS - 1 || row == 0) nt__format(label, sizeof label, "%.3g", row ? high : low);
         printf("%*s ", LABEL, label);
         print_row(values, count, low, high, row);
         putchar('\n');
@@ -81,33 +82,38 @@ static void print_plot(const nt_schedule *schedule, int64_t steps) {
 
 /* ---- all steps -------------------------------------------------------------------------------------------------- */
 
-static void write_rows(const nt_run *run, FILE *out) {
+static void add_header(const nt_run *run, nt__text *out) {
     const char *name, *source;
-    fputs("step", out);
-    for (size_t i = 0; nt__plan_schedule(run, i, &name, &source); i++) fprintf(out, ",%s", name);
-    fputc('\n', out);
-    for (int64_t step = 1; step <= nt__plan_steps(run); step++) {
-        const nt_schedule *schedule;
-        fprintf(out, "%lld", (long long)step);
-        for (size_t i = 0; (schedule = nt__plan_schedule(run, i, &name, &source)); i++)
-            fprintf(out, ",%.17g", nt_schedule_value(schedule, step, nt__plan_steps(run)));
-        fputc('\n', out);
+    nt__text_say(out, "step");
+    for (size_t i = 0; nt__plan_schedule(run, i, &name, &source); i++) {
+        nt__text_say(out, ",");
+        nt__csv_put(out, name);
     }
+    nt__text_say(out, "\n");
+}
+
+static void add_values(const nt_run *run, int64_t step, nt__text *out) {
+    const char *name, *source;
+    const nt_schedule *schedule;
+    nt__text_integer(out, step);
+    for (size_t i = 0; (schedule = nt__plan_schedule(run, i, &name, &source)); i++)
+        nt__text_add(out, ",%.17g", nt_schedule_value(schedule, step, nt__plan_steps(run)));
+    nt__text_say(out, "\n");
 }
 
 static nt_status write_file(const nt_run *run, const char *path) {
-    FILE *out = fopen(path, "we");
-    if (!out) return nt__fail(NT_IO, "--out: cannot write '%s': %s", path, strerror(errno));
-    write_rows(run, out);
-    bool wrong = ferror(out);
-    wrong |= fclose(out) != 0;
-    return wrong ? nt__fail(NT_IO, "--out: cannot write '%s': %s", path, strerror(errno)) : NT_OK;
+    nt__text text = {0};
+    add_header(run, &text);
+    for (int64_t step = 1; step <= nt__plan_steps(run); step++) add_values(run, step, &text);
+    nt_status status = text.failed ? NT_OUT_OF_MEMORY : nt__write_file(path, text.data, text.length);
+    nt__text_free(&text);
+    return status == NT_IO ? nt__fail_in(status, "--out") : status;
 }
 
 /* ---- the command ------------------------------------------------------------------------------------------------ */
 
 static nt_status print_one(const nt_schedule *schedule, const char *name, const char *source, int64_t steps) {
-    printf("%s: ", name);
+    nt__say(stdout, "%s: ", name);
     nt_status status = nt_schedule_print(schedule, stdout);
     if (status != NT_OK) return status;
     printf(" [%s], %lld steps\n", source, (long long)steps);

@@ -102,7 +102,7 @@ static nt__exit_code report_closing(nt_status status, nt__exit_code code) {
 /* The counters are written when the runs are gone: what is still alive then is a leak. */
 static nt__exit_code close_shell(nt__shell *shell, nt__exit_code code) {
     const char *stats = shell->options.stats;
-    if (shell->made && stats) code = report_closing(nt_stats_write(stats), code);
+    if (stats) code = report_closing(nt_stats_write(stats), code);
     if (shell->made) code = report_closing(nt_shutdown(), code);
     nt__free(shell->runs);
     nt__command_options_free(&shell->options);

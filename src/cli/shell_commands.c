@@ -71,7 +71,7 @@ static nt_status drift(nt__shell *shell, const nt__words *words) {
         return NT_OK;
     }
     nt_status status = nt_run_drift(shell->current->run, &report);
-    if (status == NT_OK) nt__terminal_line(&shell->terminal, "%s", *report ? report : "nothing differs");
+    if (status == NT_OK) nt__terminal_lines(&shell->terminal, *report ? report : "nothing differs");
     return status;
 }
 
@@ -199,10 +199,14 @@ static nt_status show_cache(nt__shell *shell, const nt__words *words) {
                       " reused, %" PRIu64 " held",
                       stats.misses, stats.compile_seconds, stats.disk_hits, stats.load_seconds, stats.hits,
                       stats.entries);
+    nt__text lines = {0};
     for (size_t i = 0; (report = nt_cache_report(i)); i++)
-        nt__terminal_line(&shell->terminal, "  %s of %s, %.2f s: %s", report->program, report->experiment,
-                          report->seconds, report->moved);
-    return NT_OK;
+        nt__text_add(&lines, "%s  %s of %s, %.2f s: %s", i ? "\n" : "", report->program, report->experiment,
+                     report->seconds, report->moved);
+    nt_status status = lines.failed ? NT_OUT_OF_MEMORY : NT_OK;
+    if (status == NT_OK && lines.length) nt__terminal_lines(&shell->terminal, lines.data);
+    nt__text_free(&lines);
+    return status;
 }
 
 static nt_status reload(nt__shell *shell, const nt__words *words) {

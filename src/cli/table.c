@@ -3,6 +3,8 @@
  */
 #include "cli/table.h"
 
+#include "cli/print.h"
+
 #include <string.h>
 #include <time.h>
 
@@ -15,13 +17,17 @@ const char *nt__time_text(int64_t seconds, char out[NT__TIME]) {
 }
 
 void nt__table_add(nt__table *table, const char *text) {
-    nt__words_add(&table->cells, nt__arena_strdup(&table->arena, text));
+    nt__text shown = {0};
+    nt__text_show(&shown, text, "");
+    const char *kept = shown.failed ? NULL : nt__arena_strdup(&table->arena, shown.data ? shown.data : "");
+    nt__words_add(&table->cells, kept);
+    nt__text_free(&shown);
 }
 
 static size_t width_of_column(const nt__table *table, size_t columns, size_t column) {
     size_t widest = 0;
     for (size_t i = column; i < table->cells.count; i += columns) {
-        size_t width = strlen(table->cells.items[i]);
+        size_t width = nt__shown_width(table->cells.items[i]);
         if (width > widest) widest = width;
     }
     return widest;
@@ -32,8 +38,8 @@ static void print_row(const char *const *cells, const size_t *widths, size_t col
     size_t last = columns;
     while (last > 0 && !*cells[last - 1]) last--;
     for (size_t i = 0; i < last; i++) {
-        bool is_last = i + 1 == last;
-        fprintf(out, "%s%-*s", "  ", is_last ? 0 : (int)widths[i], cells[i]);
+        fputs("  ", out);
+        nt__cell_left(out, i + 1 == last ? 0 : widths[i], cells[i]);
     }
     fputc('\n', out);
 }

@@ -19,7 +19,7 @@ typedef struct nt__table {
     nt__arena arena;
     nt__words cells;
 } nt__table;
-/* Adds a copy of the text. */
+/* Adds a copy of the text, with escapes for what a terminal would obey. */
 void nt__table_add(nt__table *table, const char *text);
 /* Prints the cells in rows of `columns` and frees them. False when memory was short. */
 bool nt__table_print(nt__table *table, size_t columns, FILE *out);

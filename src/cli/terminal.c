@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 
-#include "base/base.h"
+#include "cli/print.h"
 
 enum { LINE_SIZE = 256, USUAL_COLUMNS = 80 };
 static const double least_pause = 0.1;
@@ -57,12 +57,14 @@ static int usable_columns(FILE *notices) {
 }
 
 static void draw(nt__terminal *terminal, const char *line) {
-    int columns = usable_columns(terminal->notices), length = (int)strlen(line);
-    if (length > columns) length = columns;
-    int left_over = terminal->shown > length ? terminal->shown - length : 0;
-    fprintf(terminal->notices, "\r%.*s%*s", length, line, left_over, "");
+    char shown[LINE_SIZE];
+    size_t width;
+    nt__show(line, "", shown, sizeof shown);
+    int bytes = (int)nt__fitting(shown, (size_t)usable_columns(terminal->notices), &width);
+    int left_over = terminal->shown > (int)width ? terminal->shown - (int)width : 0;
+    fprintf(terminal->notices, "\r%.*s%*s", bytes, shown, left_over, "");
     fflush(terminal->notices);
-    terminal->shown = length + left_over;
+    terminal->shown = (int)width + left_over;
     terminal->drawn = nt__seconds();
 }
 
@@ -71,7 +73,7 @@ static NT__PRINTF(2, 3) void append(char line[LINE_SIZE], const char *format, ..
     size_t length = strlen(line);
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(line + length, LINE_SIZE - length, format, arguments);
+    nt__vformat(line + length, LINE_SIZE - length, format, arguments);
     va_end(arguments);
 }
 
@@ -136,24 +138,31 @@ static const char *number_text(double value, char out[NUMBER_SIZE]) {
     double size = fabs(value);
     value = nt__plain_nan(value);
     if (size != 0 && size < 1e-2)
-        snprintf(out, NUMBER_SIZE, "%.3e", value);
+        nt__format(out, NUMBER_SIZE, "%.3e", value);
     else if (size < 1e5)
-        snprintf(out, NUMBER_SIZE, "%.4f", value);
+        nt__format(out, NUMBER_SIZE, "%.4f", value);
     else
-        snprintf(out, NUMBER_SIZE, "%.6g", value);
+        nt__format(out, NUMBER_SIZE, "%.6g", value);
     return out;
 }
 
 /* A column is as wide as its name, and wide enough for a number. */
 static int width_of(const char *name) {
-    size_t length = strlen(name);
-    return length > NARROWEST ? (int)length : NARROWEST;
+    int width = (int)nt__shown_width(name);
+    return width > NARROWEST ? width : NARROWEST;
 }
 
 /* "val accuracy"; a metric that has the split in its name already keeps it. */
 static void column_name(const nt_value *value, char out[LINE_SIZE]) {
     bool is_named = strncmp(value->name, "val_", 4) == 0 || strncmp(value->name, "val ", 4) == 0;
-    snprintf(out, LINE_SIZE, "%s%s", is_named ? "" : "val ", value->name);
+    size_t before = is_named ? 0 : (size_t)snprintf(out, LINE_SIZE, "val ");
+    nt__show(value->name, "", out + before, LINE_SIZE - before);
+}
+
+/* A column with the gap in front of it; returns its columns on the screen. */
+static int print_column(FILE *out, int width, const char *shown) {
+    fputs("  ", out);
+    return 2 + nt__cell_right(out, (size_t)width, shown);
 }
 
 static void print_header(nt__terminal *terminal, const nt_event *event) {
@@ -161,7 +170,7 @@ static void print_header(nt__terminal *terminal, const nt_event *event) {
     fprintf(terminal->results, "epoch  %*s", width_of("train loss"), "train loss");
     for (size_t i = 0; i < event->value_count; i++) {
         column_name(&event->values[i], name);
-        terminal->metrics_width += fprintf(terminal->results, "  %*s", width_of(name), name);
+        terminal->metrics_width += print_column(terminal->results, width_of(name), name);
     }
     fprintf(terminal->results, "  seconds\n");
 }
@@ -174,9 +183,10 @@ static void print_row(nt__terminal *terminal, const nt_event *event) {
     int left = terminal->metrics_width;
     for (size_t i = 0; i < event->value_count; i++) {
         column_name(&event->values[i], name);
-        left -= fprintf(terminal->results, "  %*s", width_of(name), number_text(event->values[i].value, number));
+        left -= print_column(terminal->results, width_of(name), number_text(event->values[i].value, number));
     }
-    fprintf(terminal->results, "%*s  %7.2f\n", left > 0 ? left : 0, "", event->seconds);
+    nt__format(number, sizeof number, "%7.2f", event->seconds);
+    fprintf(terminal->results, "%*s  %s\n", left > 0 ? left : 0, "", number);
 }
 
 /* Call with the lock held. */
@@ -223,8 +233,17 @@ void nt__terminal_line(nt__terminal *terminal, const char *format, ...) {
     pthread_mutex_lock(&terminal->lock);
     erase(terminal);
     va_start(arguments, format);
-    vfprintf(terminal->results, format, arguments);
+    nt__vsay(terminal->results, format, arguments);
     va_end(arguments);
+    fputc('\n', terminal->results);
+    fflush(terminal->results);
+    pthread_mutex_unlock(&terminal->lock);
+}
+
+void nt__terminal_lines(nt__terminal *terminal, const char *text) {
+    pthread_mutex_lock(&terminal->lock);
+    erase(terminal);
+    nt__say_lines(terminal->results, text);
     fputc('\n', terminal->results);
     fflush(terminal->results);
     pthread_mutex_unlock(&terminal->lock);
@@ -236,7 +255,8 @@ static void setup(nt__terminal *terminal, const nt_event *event) {
     if (terminal->quiet || !event->text || !*event->text) return;
     erase(terminal);
     bool ends_line = event->text[strlen(event->text) - 1] == '\n';
-    fprintf(terminal->notices, "%s%s", event->text, ends_line ? "" : "\n");
+    nt__say_lines(terminal->notices, event->text);
+    if (!ends_line) fputc('\n', terminal->notices);
 }
 
 void nt__terminal_event(const nt_event *event, void *context) {

@@ -42,6 +42,8 @@ nt_status nt__terminal_warning(const char *line, void *context);
 void nt__terminal_results(nt__terminal *terminal, const char *split, const nt_results *results);
 /* Says once how many programs came from the disk and how many were compiled, when any came from there. */
 void nt__terminal_programs(nt__terminal *terminal);
+/* A text of several lines among the results, without the last line break. */
+void nt__terminal_lines(nt__terminal *terminal, const char *text);
 /* Any other line among the results. */
 void nt__terminal_line(nt__terminal *terminal, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

@@ -60,7 +60,7 @@ typedef struct nt__shown {
 void nt__experiment_table(const nt__shown *shown, nt__text *out);
 /* "Fashion(hidden = 256, smoothing = 0.1)" */
 void nt__experiment_line(const nt__shown *shown, nt__text *out);
-/* Writes a text and frees it. */
+/* Writes a text of lines, with escapes for what a terminal would obey, and frees it. */
 nt_status nt__text_write(nt__text *text, FILE *out);
 
 /* Names of presets: each has one, no two have the same. */

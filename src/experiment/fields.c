@@ -56,16 +56,16 @@ static bool is_whole(const char *text, const char *end) {
 /* "1e3" and "256.0" are numbers but not written as whole ones; the message then shows how to write them. */
 static nt_status refuse_integer(const nt_field_info *field, const char *text) {
     char *end, why[160];
-    double number = strtod(text, &end);
+    double number = nt__read_double(text, &end);
     bool can_be_whole = is_whole(text, end) && fabs(number) < 1e15 && number == floor(number);
     if (!can_be_whole) return refuse(field, text, "is not a whole number; write digits, for example 256");
-    snprintf(why, sizeof why, "is not written as a whole number; write %.0f", number);
+    nt__format(why, sizeof why, "is not written as a whole number; write %.0f", number);
     return refuse(field, text, why);
 }
 
 static nt_status refuse_range(const nt_field_info *field, const char *text, const char *low, const char *high) {
     char why[160];
-    snprintf(why, sizeof why, "is out of range; it must be from %s to %s", low, high);
+    nt__format(why, sizeof why, "is out of range; it must be from %s to %s", low, high);
     return refuse(field, text, why);
 }
 
@@ -116,7 +116,7 @@ static nt_status check_range(const nt_field_info *field, const char *text, doubl
     bool too_large = isinf(number) && !named_infinity;
     bool too_small = number == 0 && has_nonzero_digit(text);
     if (!too_large && !too_small) return NT_OK;
-    snprintf(why, sizeof why, "is out of range; sizes go from %g to %g", smallest, largest);
+    nt__format(why, sizeof why, "is out of range; sizes go from %g to %g", smallest, largest);
     return refuse(field, text, why);
 }
 
@@ -126,7 +126,7 @@ static nt_status refuse_real(const nt_field_info *field, const char *text) {
 
 static nt_status parse_float(const nt_field_info *field, const char *text, void *at) {
     char *end;
-    float number = strtof(text, &end);
+    float number = nt__read_float(text, &end);
     if (!is_whole(text, end)) return refuse_real(field, text);
     nt_status status = check_range(field, text, (double)number, (double)FLT_TRUE_MIN, (double)FLT_MAX);
     if (status == NT_OK) *(float *)at = number;
@@ -135,7 +135,7 @@ static nt_status parse_float(const nt_field_info *field, const char *text, void 
 
 static nt_status parse_double(const nt_field_info *field, const char *text, void *at) {
     char *end;
-    double number = strtod(text, &end);
+    double number = nt__read_double(text, &end);
     if (!is_whole(text, end)) return refuse_real(field, text);
     nt_status status = check_range(field, text, number, DBL_TRUE_MIN, DBL_MAX);
     if (status == NT_OK) *(double *)at = number;
@@ -182,8 +182,8 @@ static void print_float(const nt_field_info *field, const void *at, nt__text *ou
     float number = *(const float *)at;
     char digits[64];
     for (int count = 6; count <= FLT_DECIMAL_DIG; count++) {
-        snprintf(digits, sizeof digits, "%.*g", count, (double)number);
-        if (strtof(digits, NULL) == number) break;
+        nt__format(digits, sizeof digits, "%.*g", count, (double)number);
+        if (nt__read_float(digits, NULL) == number) break;
     }
     nt__text_add(out, "%s", digits);
 }
@@ -193,8 +193,8 @@ static void print_double(const nt_field_info *field, const void *at, nt__text *o
     double number = *(const double *)at;
     char digits[64];
     for (int count = 6; count <= DBL_DECIMAL_DIG; count++) {
-        snprintf(digits, sizeof digits, "%.*g", count, number);
-        if (strtod(digits, NULL) == number) break;
+        nt__format(digits, sizeof digits, "%.*g", count, number);
+        if (nt__read_double(digits, NULL) == number) break;
     }
     nt__text_add(out, "%s", digits);
 }

@@ -37,9 +37,12 @@ void nt__experiment_line(const nt__shown *shown, nt__text *out) {
 }
 
 nt_status nt__text_write(nt__text *text, FILE *out) {
-    nt_status status = text->failed ? NT_OUT_OF_MEMORY : NT_OK;
-    if (status == NT_OK && fwrite(text->data, 1, text->length, out) != text->length)
+    nt__text shown = {0};
+    if (!text->failed) nt__text_show(&shown, text->data ? text->data : "", "\n\t");
+    nt_status status = text->failed || shown.failed ? NT_OUT_OF_MEMORY : NT_OK;
+    if (status == NT_OK && shown.length && fwrite(shown.data, 1, shown.length, out) != shown.length)
         status = nt__fail(NT_IO, "cannot write: %s", strerror(errno));
+    nt__text_free(&shown);
     nt__text_free(text);
     return status;
 }

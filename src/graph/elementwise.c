@@ -69,7 +69,7 @@ static bool refuse(nt_site site, const char *what, int count, const nt_tensor *o
         const char *between = i == 0 ? "" : i == count - 1 ? " and " : ", ";
         nt_tensor x = operands[i];
         if (nt__is_number(x))
-            snprintf(type, sizeof type, "%g", x.number);
+            nt__format(type, sizeof type, "%g", x.number);
         else
             nt__type_text((nt__type){nt_dtype_of(x), nt_shape_of(x)}, type);
         used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", between, type);

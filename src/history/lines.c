@@ -79,6 +79,6 @@ bool nt__line_number(const char *line, const char *name, double *out) {
     const char *value = value_of(line, name);
     char *end;
     if (!value) return false;
-    *out = strtod(value, &end);
+    *out = nt__read_double(value, &end);
     return end != value;
 }

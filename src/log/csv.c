@@ -9,8 +9,7 @@
 
 static const char header[] = "type,context,epoch,step,name,value\n";
 
-/* A text with a comma, a quote or a line end stands in quotes, and a quote in it twice (RFC 4180). */
-static void put_cell(nt__text *row, const char *text) {
+void nt__csv_put(nt__text *row, const char *text) {
     if (!text[strcspn(text, ",\"\r\n")]) {
         nt__text_say(row, text);
         return;
@@ -31,13 +30,14 @@ static void put_number(nt__text *row, double number) {
 }
 
 static void begin_row(nt__text *rows, const nt_log_line *line, const char *name) {
-    put_cell(rows, line->type);
+    nt__csv_put(rows, line->type);
     nt__text_put(rows, ",", 1);
+    if (line->context) nt__csv_put(rows, line->context);
     if (line->context)
-        nt__text_add(rows, "%s,%" PRId64 ",%" PRId64 ",", line->context, line->epoch, line->step);
+        nt__text_add(rows, ",%" PRId64 ",%" PRId64 ",", line->epoch, line->step);
     else
         nt__text_say(rows, ",,,");
-    put_cell(rows, name);
+    nt__csv_put(rows, name);
     nt__text_put(rows, ",", 1);
 }
 
@@ -45,7 +45,7 @@ static void add_row(nt__text *rows, const nt_log_line *line, const nt_log_value 
     if (!value->text && !isfinite(value->number)) return;
     begin_row(rows, line, value->name);
     if (value->text)
-        put_cell(rows, value->text);
+        nt__csv_put(rows, value->text);
     else
         put_number(rows, value->number);
     nt__text_put(rows, "\n", 1);
@@ -54,7 +54,7 @@ static void add_row(nt__text *rows, const nt_log_line *line, const nt_log_value 
 /* A key and its value are one row. */
 static void add_pair(nt__text *rows, const nt_log_line *line) {
     begin_row(rows, line, line->values[0].text);
-    put_cell(rows, line->values[1].text);
+    nt__csv_put(rows, line->values[1].text);
     nt__text_put(rows, "\n", 1);
 }
 

@@ -61,6 +61,8 @@ void nt__jsonl_close(nt__jsonl *log);
 /* type,context,epoch,step,name,value; the three in the middle are empty for lines without a context. A number has the
  * digits that it has in JSON Lines. Sources, histograms and images are left out. */
 extern const nt_logger nt__csv_logger;
+/* Adds a cell. A text with a comma, a quote or a line end stands in quotes, and a quote in it twice (RFC 4180). */
+void nt__csv_put(nt__text *row, const char *text);
 
 /* ---- TensorBoard: event files in <run_dir> ----------------------------------------------------------------------- */
 

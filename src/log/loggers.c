@@ -140,8 +140,23 @@ nt_status nt__log_open(const char *names, const nt_logger *own, size_t count, co
     return status;
 }
 
+static nt_status check_utf8(const char *text, const char *what) {
+    if (!text || nt__is_utf8(text, strlen(text))) return NT_OK;
+    return nt__fail(NT_INVALID, "a line of the log cannot have the %s '%s', which is not valid UTF-8", what, text);
+}
+
+/* Files of text and TensorBoard hold nothing else. */
+static nt_status check_texts(const nt_log_line *line) {
+    nt_status status = check_utf8(line->context, "context");
+    for (size_t i = 0; status == NT_OK && i < line->count; i++) {
+        status = check_utf8(line->values[i].name, "name");
+        if (status == NT_OK) status = check_utf8(line->values[i].text, "text");
+    }
+    return status;
+}
+
 nt_status nt__log_line(nt__log *log, const nt_log_line *line) {
-    nt_status status = NT_OK;
+    nt_status status = check_texts(line);
     for (size_t i = 0; status == NT_OK && i < log->count; i++) {
         opened *o = &log->items[i];
         if (o->is_own) nt__fail_nothing();

@@ -108,7 +108,7 @@ bool nt_scope_enter(nt_model *m, nt_site site, const char *format, ...) {
     if (!nt__trace_given(m, site, "scope", "m") || !nt__trace_given(format, site, "scope", "format")) return false;
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(name, sizeof name, format, arguments);
+    nt__vformat(name, sizeof name, format, arguments);
     va_end(arguments);
     if (m->scopes == NT__MAX_SCOPES) {
         nt__trace_fail(site, "scope", "'%s' is more than %d scopes deep", name, NT__MAX_SCOPES);

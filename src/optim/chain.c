@@ -53,6 +53,12 @@ bool nt__rule_uses_decayed(const nt_rule *rule) {
     return false;
 }
 
+bool nt__rule_uses_rate(const nt_rule *rule) {
+    for (size_t i = 0; i < rule->count; i++)
+        if (rule->links[i].kind->uses_rate) return true;
+    return false;
+}
+
 bool nt__rule_uses_arrays(const nt_rule *rule) {
     for (size_t i = 0; i < rule->count; i++)
         if (rule->links[i].kind->uses_arrays) return true;

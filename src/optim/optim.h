@@ -99,6 +99,8 @@ bool nt__rule_averages(const nt_rule *rule);
 nt_rule nt__rule_with_ema(nt_rule rule, double decay);
 /* Whether a rule of the chain needs the tables of places. */
 bool nt__rule_uses_arrays(const nt_rule *rule);
+/* Whether one of its chain is multiplied by the learning rate. */
+bool nt__rule_uses_rate(const nt_rule *rule);
 /* Whether a rule of the chain has a number of this name; *is_input says which sort. */
 bool nt__rule_has_number(const nt_rule *rule, const char *name, bool *is_input);
 /* Whether numbers of this name may have the value; where one may not, *range says what it has to be: "above 0". */

@@ -122,7 +122,7 @@ static bool takes_word(reader *r, const char *word) {
 static bool takes_number(reader *r, double *out) {
     char *end = NULL;
     if (*r->at != ':') return false;
-    *out = strtod(r->at + 1, &end);
+    *out = nt__read_double(r->at + 1, &end);
     if (end == r->at + 1 || r->at[1] == ' ') return false;
     r->at = end;
     return true;

@@ -118,8 +118,8 @@ static bool shortest_decimal(nt_dtype dtype, uint64_t bits, char out[DECIMAL]) {
     double number = nt__element_get(dtype, &bits);
     for (int digits = 1; digits <= 17; digits++) {
         uint64_t back = 0;
-        snprintf(out, DECIMAL, "%.*g", digits, nt__plain_nan(number));
-        nt__element_set(dtype, &back, strtod(out, NULL));
+        nt__format(out, DECIMAL, "%.*g", digits, nt__plain_nan(number));
+        nt__element_set(dtype, &back, nt__read_double(out, NULL));
         if (back == bits) return true;
     }
     return false;

@@ -36,7 +36,7 @@ static const struct {
 /* "500MB", "2 GiB", "0". */
 static bool read_size(const char *text, uint64_t *out) {
     char *end;
-    double number = strtod(text, &end);
+    double number = nt__read_double(text, &end);
     if (end == text || !isfinite(number) || number < 0) return false;
     end += strspn(end, " ");
     for (size_t i = 0; i < sizeof units / sizeof *units; i++) {

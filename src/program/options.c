@@ -52,7 +52,7 @@ static bool read_integer(const char *text, int64_t *out) {
 
 static bool read_real(const char *text, double *out) {
     char *end;
-    *out = strtod(text, &end);
+    *out = nt__read_double(text, &end);
     return end != text && !*end && isfinite(*out);
 }
 

@@ -15,8 +15,9 @@ static void metric_part(const char *metric, char *out) {
     size_t length = 0;
     for (; length < MOST_OF_A_METRIC && metric[length]; length++) {
         char c = metric[length];
+        bool is_dot_again = c == '.' && length > 0 && out[length - 1] == '.'; /* ".." is for folders */
         bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '.';
-        out[length] = plain ? c : '_';
+        out[length] = plain && !is_dot_again ? c : '_';
     }
     out[length] = 0;
     if (length == 0) strcpy(out, "metric");

@@ -117,7 +117,7 @@ static void print_setting(const nt__setting *setting, const nt__settings *from, 
 
 /* What the run has: an option may have taken the place of the field. */
 static void print_in_use(const nt_run *run, const nt_field_info *field, const nt__setting *setting, nt__text *out) {
-    if (setting && setting->has_field)
+    if (setting)
         print_setting(setting, &run->settings, out);
     else
         nt__field_print(field, run->fields, out);
@@ -126,7 +126,7 @@ static void print_in_use(const nt_run *run, const nt_field_info *field, const nt
 /* The default then against the default now: a value that was given when the run was made is no drift. */
 static void compare_default(check *c, const nt_field_info *before, const nt_field_info *now) {
     const nt__setting *setting = nt__setting_find(now->name);
-    if (setting && setting->has_field && setting->training && !c->training) return;
+    if (setting && setting->training && !c->training) return;
     nt__text old = {0}, new = {0}, used = {0};
     nt__field_print(before, c->run->defaults, &old);
     nt__field_print(now, c->scratch.defaults, &new);

@@ -58,24 +58,25 @@ static nt_status log_values(nt_run *run, nt__arena *texts) {
                                      {"max_epochs", NULL, (double)s->max_epochs},
                                      {"gradient_clip_norm", NULL, s->gradient_clip_norm},
                                      {"ema_decay", NULL, s->ema_decay},
-                                     {"learning_rate", NULL, s->learning_rate},
                                      {"check_divergence", NULL, s->check_divergence},
                                      {"compute_dtype", s->compute_dtype, 0},
                                      {"rule", rule, 0},
                                      {"schedules", schedules, 0}};
     /* Only where they were given. */
+    const nt_log_value rate = {"learning_rate", NULL, s->learning_rate};
     const nt_log_value choices[] = {{"preset", run->preset, 0},
                                     {"checkpoint_metric", s->from.checkpoint_metric ? s->checkpoint_metric : NULL, 0},
                                     {"checkpoint_mode", s->from.checkpoint_mode ? s->checkpoint_mode : NULL, 0}};
     enum { SETTINGS = sizeof settings / sizeof *settings, CHOICES = sizeof choices / sizeof *choices };
     size_t field_count = run->experiment->field_count, count = 0;
-    nt_log_value *values = nt__arena_alloc(texts, field_count + SETTINGS + CHOICES, sizeof *values);
+    nt_log_value *values = nt__arena_alloc(texts, field_count + SETTINGS + CHOICES + 1, sizeof *values);
     if (!values) return NT_OUT_OF_MEMORY;
     for (size_t i = 0; i < field_count; i++) {
         const nt_field_info *field = &run->experiment->fields[i];
         if (is_logged(field) && !field_value(texts, field, run->fields, &values[count++])) return NT_OUT_OF_MEMORY;
     }
     for (size_t i = 0; i < SETTINGS; i++) values[count++] = settings[i];
+    if (nt__uses_base_rate(run)) values[count++] = rate;
     for (size_t i = 0; i < CHOICES; i++)
         if (choices[i].text) values[count++] = choices[i];
     return nt__log_put(run, &(nt_log_line){.type = "params", .values = values, .count = count, .once = true});

@@ -20,12 +20,16 @@ const char *nt__source_name(nt__source source) {
 
 static void add_split(const nt__split *split, nt__text *out) {
     int64_t batch = split->options.batch, last = split->rows % batch;
-    nt__text_add(out, "  %s: %lld batches of %lld, %lld rows", split->name, (long long)nt__split_batches(split),
-                 (long long)batch, (long long)split->rows);
+    int64_t batches = nt__split_batches(split);
+    nt__text_say(out, "  ");
+    nt__text_show(out, split->name, "");
+    nt__text_add(out, ": %lld batch%s of %lld, %lld row%s", (long long)batches, batches == 1 ? "" : "es",
+                 (long long)batch, (long long)split->rows, split->rows == 1 ? "" : "s");
     if (last && split->options.drop_last) nt__text_add(out, ", of which drop_last drops %lld", (long long)last);
     if (last && !split->options.drop_last) nt__text_add(out, ", the last batch has %lld", (long long)last);
-    nt__text_add(out, "; %d worker%s, %d host batches, %d device batch%s\n", split->options.workers,
-                 split->options.workers == 1 ? "" : "s", split->options.host_batches, split->options.device_batches,
+    nt__text_add(out, "; %d worker%s, %d host batch%s, %d device batch%s\n", split->options.workers,
+                 split->options.workers == 1 ? "" : "s", split->options.host_batches,
+                 split->options.host_batches == 1 ? "" : "es", split->options.device_batches,
                  split->options.device_batches == 1 ? "" : "es");
 }
 
@@ -50,10 +54,17 @@ static void add_clip(const nt__settings *s, nt__text *out) {
     nt__text_add(out, " [%s]\n", sources[s->from.gradient_clip_norm]);
 }
 
+/* A text that may be anything, on one line. */
+static void add_text(const char *name, const char *value, nt__source from, nt__text *out) {
+    nt__text_add(out, "  %s: ", name);
+    nt__text_show(out, value, "");
+    nt__text_add(out, " [%s]\n", sources[from]);
+}
+
 static void add_settings(const nt_run *run, nt__text *out) {
     const nt__settings *s = &run->settings;
     nt__text_add(out, "settings\n");
-    nt__text_add(out, "  run_dir: %s [%s]\n", s->run_dir, sources[s->from.run_dir]);
+    add_text("run_dir", s->run_dir, s->from.run_dir, out);
     add_number("seed", s->seed, s->from.seed, out);
     if (s->from.compute_dtype != NT__FROM_DEFAULT)
         nt__text_add(out, "  compute_dtype: %s [%s]\n", s->compute_dtype, sources[s->from.compute_dtype]);
@@ -61,19 +72,22 @@ static void add_settings(const nt_run *run, nt__text *out) {
     add_number("max_epochs", s->max_epochs, s->from.max_epochs, out);
     if (s->from.max_steps != NT__FROM_DEFAULT) add_number("max_steps", s->max_steps, s->from.max_steps, out);
     add_number("accum", s->accum, s->from.accum, out);
-    nt__text_add(out, "  learning_rate: %.3g [%s]\n", s->learning_rate, sources[s->from.learning_rate]);
+    if (nt__uses_base_rate(run))
+        nt__text_add(out, "  learning_rate: %.3g [%s]\n", s->learning_rate, sources[s->from.learning_rate]);
     if (s->ema_decay > 0) nt__text_add(out, "  ema_decay: %.4g [%s]\n", s->ema_decay, sources[s->from.ema_decay]);
     if (s->from.check_divergence != NT__FROM_DEFAULT)
         nt__text_add(out, "  check_divergence: %s [%s]\n", s->check_divergence ? "true" : "false",
                      sources[s->from.check_divergence]);
     if (s->from.log != NT__FROM_DEFAULT) nt__text_add(out, "  log: %s [%s]\n", s->log, sources[s->from.log]);
     if (s->from.checkpoint_metric != NT__FROM_DEFAULT)
-        nt__text_add(out, "  checkpoint_metric: %s [%s]\n", s->checkpoint_metric, sources[s->from.checkpoint_metric]);
+        add_text("checkpoint_metric", s->checkpoint_metric, s->from.checkpoint_metric, out);
     if (s->from.checkpoint_metric != NT__FROM_DEFAULT || s->from.checkpoint_mode != NT__FROM_DEFAULT)
         nt__text_add(out, "  checkpoint_mode: %s [%s]\n", s->checkpoint_mode, sources[s->from.checkpoint_mode]);
-    nt__text_add(out, "  rule: ");
-    nt__rules_print(run, false, out);
-    nt__text_add(out, " [%s]\n", sources[s->from.rule]);
+    if (run->train) {
+        nt__text_add(out, "  rule: ");
+        nt__rules_print(run, false, out);
+        nt__text_add(out, " [%s]\n", sources[s->from.rule]);
+    }
     if (s->manual) nt__text_add(out, "  training: manual, a train_step for each batch [hook]\n");
 }
 

@@ -101,10 +101,22 @@ static void tell(const nt_run *run, const nt__record_source *source, int64_t epo
                    (long long)step, source->path);
 }
 
+/* To train up to where the run has been already cannot be meant; to train no further can. */
+static nt_status refuse_fewer(const char *name, int64_t value, const char *what, int64_t done) {
+    return nt__fail(NT_INVALID,
+                    "the option %s is given as %lld, and the checkpoint is behind %s %lld already: give more than that "
+                    "to go on, or leave it out",
+                    name, (long long)value, what, (long long)done);
+}
+
 /* C44: `ended` epochs are whole. A record of a run that was killed has no reason. */
 static nt_status warn_done(const nt_run *run, const char *reason, int64_t ended, int64_t step) {
     const char *name = run->experiment->name;
     int64_t epochs = run->settings.max_epochs, steps = run->settings.max_steps;
+    if (ended > epochs && run->settings.from.max_epochs == NT__FROM_OPTION)
+        return refuse_fewer("max_epochs", epochs, "epoch", ended);
+    if (step > steps && run->settings.from.max_steps == NT__FROM_OPTION)
+        return refuse_fewer("max_steps", steps, "step", step);
     if (ended >= epochs)
         return nt__warn("%s: the checkpoint is of a run that ended%s%s%s behind epoch %lld of %lld, so training "
                         "returns at once: give a larger max_epochs to go on",
@@ -179,7 +191,11 @@ nt_status nt__resume_seed(nt_run *run) {
     if (status != NT_OK) return status;
     run->recording.asked_seed = asked;
     run->settings.seed = seed;
-    return NT_OK;
+    if (seed == asked || run->settings.from.seed != NT__FROM_OPTION) return NT_OK;
+    return nt__fail(NT_INVALID,
+                    "the option seed is given as %lld, and the run goes on from a checkpoint of seed %lld, which "
+                    "stays: leave the option out, or begin a run anew without resume",
+                    (long long)asked, (long long)seed);
 }
 
 static nt_status explain(const nt_run *run, nt_status status) {

@@ -40,8 +40,7 @@ static void compare_experiment(report *r) {
 /* A field that gives a setting is compared as that. */
 static bool is_no_setting(const nt__changes *changes, const char *name) {
     (void)changes;
-    const nt__setting *setting = nt__setting_find(name);
-    return !setting || !setting->has_field;
+    return !nt__setting_find(name);
 }
 
 /* ---- the data --------------------------------------------------------------------------------------------------- */

@@ -63,7 +63,6 @@ typedef struct nt__settings {
 typedef struct nt__setting {
     const char *name;
     nt_field_type type; /* INT64, DOUBLE, BOOL or STRING */
-    bool has_field;     /* a field of that name gives it too */
     bool training;      /* an evaluation has no use for it */
     size_t option, hook, offset, from;
 } nt__setting;
@@ -449,6 +448,13 @@ const nt__setting *nt__setting_find(const char *name);
 bool nt__has_setting_hook(const nt_hooks *hooks, const nt__setting *setting);
 bool nt__is_manual(const nt_experiment *experiment, const void *fields);
 
+/* unused.c: error for an option that nothing of the run uses, as far as the settings tell. */
+nt_status nt__options_check_used(const nt_run *run, const nt_run_options *options);
+/* Once the schedules are bound: error for a learning_rate that nothing uses, a warning for a Device field. */
+nt_status nt__scheduled_check_used(const nt_run *run);
+/* Whether a group is trained with the setting learning_rate: a rule that uses a rate, and no schedule that sets it. */
+bool nt__uses_base_rate(const nt_run *run);
+
 /* programs.c: all programs of the run, traced. */
 nt_status nt__trace_programs(nt_run *run);
 /* The first trace alone: it learns the parameters and their layout, and makes no program. */
@@ -511,6 +517,8 @@ const char *nt__rule_names(const nt_run *run, nt__arena *arena);
 
 /* schedules.c: what changes from step to step. */
 nt_status nt__schedules_bind(nt_run *run, const nt_named_schedule *option); /* option NULL: the hook's */
+/* "the run's option" or "the schedules hook". */
+const char *nt__schedules_source(const nt_run *run);
 /* Sets everything scheduled to its value for the step to come: before the step's first micro-batch. */
 nt_status nt__schedules_apply(nt_run *run);
 /* "learning_rate linear(0.1 0), smoothing constant(0.5)"; nothing where there is none. */

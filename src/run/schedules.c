@@ -7,7 +7,7 @@
 
 #include "run/run_internal.h"
 
-static const char *source_of(const nt_run *run) {
+const char *nt__schedules_source(const nt_run *run) {
     return run->schedules_from_option ? "the run's option" : "the schedules hook";
 }
 
@@ -192,43 +192,12 @@ static nt_status bind_name(const nt_run *run, nt__binding *out) {
     return strchr(name + 4, '.') ? bind_path(run, name + 4, out) : bind_scalar(run, name + 4, out);
 }
 
-/* ---- values that a schedule takes the place of ------------------------------------------------------------------ */
-
-/* All rates are scheduled: none of them comes from the base rate. */
-static bool rates_are_scheduled(const nt_run *run) {
-    for (size_t g = 0; g < run->layout.group_count; g++)
-        if (!run->training[g].frozen && !run->rates[g].binding) return false;
-    return true;
-}
-
-static bool differs_from_default(const nt_run *run, const nt_field_info *field) {
-    return memcmp((const char *)run->fields + field->offset, (const char *)run->defaults + field->offset,
-                  field->size) != 0;
-}
-
-static nt_status warn_unused(const nt_run *run, const char *name, double given) {
-    return nt__warn("%s: %s has a schedule (%s); the given %g is not used", run->experiment->name, name, source_of(run),
-                    nt__plain_nan(given));
-}
-
-static nt_status warn_all_unused(const nt_run *run) {
-    nt_status status = NT_OK;
-    if (run->settings.from.learning_rate == NT__FROM_OPTION && rates_are_scheduled(run))
-        status = warn_unused(run, "learning_rate", run->settings.learning_rate);
-    for (size_t i = 0; status == NT_OK && i < run->experiment->field_count; i++) {
-        const nt_field_info *field = &run->experiment->fields[i];
-        if (nt__field_scheduled(run, i) && differs_from_default(run, field))
-            status = warn_unused(run, field->name, nt__field_number(field, run->fields));
-    }
-    return status;
-}
-
 /* ---- what a value may be ---------------------------------------------------------------------------------------- */
 
 static nt_status refuse_scalar(const nt_run *run, const nt__binding *binding, int64_t step, double value,
                                const char *range) {
     return nt__fail(NT_INVALID, "schedule '%s' of %s gave %g for step %lld of %lld: %s must %s", binding->name,
-                    source_of(run), value, (long long)step, (long long)run->horizon,
+                    nt__schedules_source(run), value, (long long)step, (long long)run->horizon,
                     range ? binding->scalar : "a learning rate", range ? range : "not be negative");
 }
 
@@ -256,7 +225,7 @@ static nt_status check_ahead_at(const nt_run *run, const nt__binding *binding, i
     if (binding->field < 0) return check_scalar(run, binding, step, value);
     nt_status status = nt__device_claims_check_number(run, (size_t)binding->field, value);
     if (status == NT_OK) return NT_OK;
-    return nt__fail_in(status, "schedule '%s' of %s gave %g for step %lld of %lld", binding->name, source_of(run),
+    return nt__fail_in(status, "schedule '%s' of %s gave %g for step %lld of %lld", binding->name, nt__schedules_source(run),
                        value, (long long)step, (long long)run->horizon);
 }
 
@@ -301,7 +270,7 @@ static nt_status bind(nt_run *run, const nt_named_schedule *named) {
     if (status == NT_OK && !nt__schedule_copy(&run->arena, &named->schedule, &binding->schedule))
         status = NT_OUT_OF_MEMORY;
     if (status == NT_OK) status = check_unique(run, binding);
-    if (status != NT_OK) return nt__fail_in(status, "schedule '%s' of %s", named->name, source_of(run));
+    if (status != NT_OK) return nt__fail_in(status, "schedule '%s' of %s", named->name, nt__schedules_source(run));
     run->binding_count++;
     return NT_OK;
 }
@@ -331,8 +300,8 @@ static nt_status check_replaced(const nt_run *run) {
                 NT_INVALID,
                 "schedule '%s' of %s would replace %s %g of group '%s' and %g of group '%s': give each group "
                 "a schedule of its own, opt.%s.%s",
-                a->binding->name, source_of(run), a->scalar, a->value, run->layout.groups[a->group].name, b->value,
-                run->layout.groups[b->group].name, run->layout.groups[a->group].name, a->scalar);
+                a->binding->name, nt__schedules_source(run), a->scalar, a->value, run->layout.groups[a->group].name,
+                b->value, run->layout.groups[b->group].name, run->layout.groups[a->group].name, a->scalar);
         }
     return NT_OK;
 }
@@ -347,7 +316,7 @@ static nt_status bind_all(nt_run *run, const nt_named_schedule *items, size_t co
     bind_scalars(run, run->rates, run->layout.group_count);
     bind_scalars(run, run->inputs, run->input_count);
     status = check_replaced(run);
-    return status == NT_OK ? warn_all_unused(run) : status;
+    return status == NT_OK ? nt__scheduled_check_used(run) : status;
 }
 
 static size_t count_named(const nt_named_schedule *items) {
@@ -412,7 +381,8 @@ bool nt__field_scheduled(const nt_run *run, size_t field) {
 
 static nt_status not_finite(const nt_run *run, const nt__binding *binding, int64_t step, double value) {
     return nt__fail(NT_INVALID, "schedule '%s' of %s gave %g for step %lld of %lld: a value must be finite",
-                    binding->name, source_of(run), nt__plain_nan(value), (long long)step, (long long)run->horizon);
+                    binding->name, nt__schedules_source(run), nt__plain_nan(value), (long long)step,
+                    (long long)run->horizon);
 }
 
 /* S6: past the horizon a function that has no value is left at that of the last step. */
@@ -434,7 +404,7 @@ static nt_status find_value(const nt_run *run, nt__binding *binding, int64_t ste
     double value = nt__schedule_value(&binding->schedule, step, run->horizon);
     nt_status status = nt__calls_status();
     nt__hook_leave();
-    if (status != NT_OK) return nt__fail_in(status, "schedule '%s' of %s", binding->name, source_of(run));
+    if (status != NT_OK) return nt__fail_in(status, "schedule '%s' of %s", binding->name, nt__schedules_source(run));
     if (isfinite(value)) {
         binding->value = value;
         return NT_OK;
@@ -455,7 +425,8 @@ static nt_status warn_over(const nt_run *run, nt__binding *binding, int64_t step
 
 static nt_status apply_to_field(nt_run *run, const nt__binding *binding) {
     nt_status status = nt__device_field_write_number(run, (size_t)binding->field, binding->value);
-    return status == NT_OK ? NT_OK : nt__fail_in(status, "schedule '%s' of %s", binding->name, source_of(run));
+    return status == NT_OK ? NT_OK
+                           : nt__fail_in(status, "schedule '%s' of %s", binding->name, nt__schedules_source(run));
 }
 
 static nt_status apply_to_scalars(nt_run *run, nt__rate *scalars, size_t count) {

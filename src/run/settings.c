@@ -1,5 +1,5 @@
 /* Settings of a run: for each the option, else the experiment's hook of that name, else its field of that name, else
- * the default (H-31).
+ * the default. What an option gives, a field of that name gets too, so that hooks see what holds.
  */
 #include <math.h>
 #include <string.h>
@@ -8,35 +8,35 @@
 #include "run/plan.h"
 #include "run/run_internal.h"
 
-#define SETTING(name_, type_, has_field_, training_)                                              \
-    {                                                                                             \
-        .name = #name_, .type = NT_FIELD_##type_, .has_field = has_field_, .training = training_, \
-        .option = offsetof(nt_run_options, name_), .hook = offsetof(nt_hooks, name_),             \
-        .offset = offsetof(nt__settings, name_), .from = offsetof(nt__sources, name_)             \
+#define SETTING(name_, type_, training_)                                                                            \
+    {                                                                                                               \
+        .name = #name_, .type = NT_FIELD_##type_, .training = training_, .option = offsetof(nt_run_options, name_), \
+        .hook = offsetof(nt_hooks, name_), .offset = offsetof(nt__settings, name_),                                 \
+        .from = offsetof(nt__sources, name_)                                                                        \
     }
 
 static const nt__setting settings[] = {
-    SETTING(run_dir, STRING, true, false),
-    SETTING(seed, INT64, true, false),
-    SETTING(max_epochs, INT64, true, true),
-    SETTING(max_steps, INT64, true, true),
-    SETTING(accum, INT64, true, true),
-    SETTING(gradient_clip_norm, DOUBLE, true, true),
-    SETTING(ema_decay, DOUBLE, true, true),
-    SETTING(learning_rate, DOUBLE, false, true), /* a field of that name may be anything (H-24) */
-    SETTING(check_divergence, BOOL, true, true),
-    SETTING(log, STRING, false, true), /* likewise */
-    SETTING(compute_dtype, STRING, true, false),
-    SETTING(checkpoint, BOOL, true, true),
-    SETTING(checkpoint_every_steps, INT64, true, true),
-    SETTING(checkpoint_every_minutes, DOUBLE, true, true),
-    SETTING(checkpoint_keep, INT64, true, true),
-    SETTING(checkpoint_metric, STRING, true, true),
-    SETTING(checkpoint_mode, STRING, true, true),
-    SETTING(checkpoint_keep_latest, BOOL, true, true),
-    SETTING(checkpoint_keep_epochs, INT64, true, true),
-    SETTING(checkpoint_keep_steps, INT64, true, true),
-    SETTING(checkpoint_scope, STRING, true, true),
+    SETTING(run_dir, STRING, false),
+    SETTING(seed, INT64, false),
+    SETTING(max_epochs, INT64, true),
+    SETTING(max_steps, INT64, true),
+    SETTING(accum, INT64, true),
+    SETTING(gradient_clip_norm, DOUBLE, true),
+    SETTING(ema_decay, DOUBLE, true),
+    SETTING(learning_rate, DOUBLE, true),
+    SETTING(check_divergence, BOOL, true),
+    SETTING(log, STRING, true),
+    SETTING(compute_dtype, STRING, false),
+    SETTING(checkpoint, BOOL, true),
+    SETTING(checkpoint_every_steps, INT64, true),
+    SETTING(checkpoint_every_minutes, DOUBLE, true),
+    SETTING(checkpoint_keep, INT64, true),
+    SETTING(checkpoint_metric, STRING, true),
+    SETTING(checkpoint_mode, STRING, true),
+    SETTING(checkpoint_keep_latest, BOOL, true),
+    SETTING(checkpoint_keep_epochs, INT64, true),
+    SETTING(checkpoint_keep_steps, INT64, true),
+    SETTING(checkpoint_scope, STRING, true),
 };
 
 /* That of run_dir has the experiment's name in it, that of checkpoint_mode goes by the metric's name. */
@@ -109,9 +109,9 @@ static bool read_hook(const nt_run *run, const nt__setting *setting, found *out)
     return out->text && *out->text;
 }
 
-/* A field of the setting's name and kind; NULL: there is none. */
-static const nt_field_info *find_field(const nt_run *run, const nt__setting *setting) {
-    const nt_field_info *field = setting->has_field ? nt__field_find(run->experiment, setting->name) : NULL;
+const nt_field_info *nt__setting_field(const nt_experiment *experiment, const char *name) {
+    const nt__setting *setting = nt__setting_find(name);
+    const nt_field_info *field = setting ? nt__field_find(experiment, name) : NULL;
     if (!field) return NULL;
     bool fits = setting->type == NT_FIELD_STRING ? field->type == NT_FIELD_STRING : nt__field_is_number(field);
     return fits ? field : NULL;
@@ -132,7 +132,7 @@ static nt_status read_whole(const nt_run *run, const nt_field_info *field, int64
 
 /* *is_given stays false where there is no field, or no text in it. */
 static nt_status read_field(const nt_run *run, const nt__setting *setting, found *out, bool *is_given) {
-    const nt_field_info *field = find_field(run, setting);
+    const nt_field_info *field = nt__setting_field(run->experiment, setting->name);
     *is_given = field != NULL;
     if (!field) return NT_OK;
     if (setting->type == NT_FIELD_INT64) return read_whole(run, field, &out->whole);
@@ -181,6 +181,25 @@ nt_status nt__settings_declared(nt_run *run, nt__settings *out) {
     return status;
 }
 
+/* The field of the setting's name, if there is one, gets the option's value. */
+static nt_status set_field(nt_run *run, const nt__setting *setting, const found *value, const nt__settings *s) {
+    const nt_field_info *field = nt__setting_field(run->experiment, setting->name);
+    if (!field) return NT_OK;
+    char *at = (char *)run->fields + field->offset;
+    if (setting->type == NT_FIELD_STRING) {
+        AT(const char *, at, 0) = CONST_AT(char *, s, setting->offset);
+        return NT_OK;
+    }
+    if (setting->type == NT_FIELD_INT64 && field->type == NT_FIELD_INT64) {
+        memcpy(at, &value->whole, sizeof value->whole);
+        return NT_OK;
+    }
+    double number = setting->type == NT_FIELD_INT64  ? (double)value->whole
+                    : setting->type == NT_FIELD_BOOL ? value->truth
+                                                     : value->real;
+    return nt__field_from_number(field, number, at);
+}
+
 static nt_status take_options(nt_run *run, const nt_run_options *options, nt__settings *out) {
     nt_status status = NT_OK;
     found value;
@@ -189,6 +208,7 @@ static nt_status take_options(nt_run *run, const nt_run_options *options, nt__se
         if (!read_option(options, setting, &value)) continue;
         AT(nt__source, &out->from, setting->from) = NT__FROM_OPTION;
         status = store(run, setting, &value, out);
+        if (status == NT_OK) status = set_field(run, setting, &value, out);
     }
     return status;
 }
@@ -418,6 +438,7 @@ nt_status nt__settings_resolve(nt_run *run, const nt_run_options *options) {
     if (status == NT_OK) status = take_loggers(run, options);
     if (status == NT_OK) status = find_batch(run, options->batch);
     if (status == NT_OK) status = check(s);
+    if (status == NT_OK) status = nt__options_check_used(run, options);
     /* One value for no clipping, so that no two say it in the text of a program. */
     if (s->gradient_clip_norm < 0) s->gradient_clip_norm = 0;
     return status;

@@ -20,15 +20,18 @@ typedef struct table {
     bool failed;
 } table;
 
-/* Adds a copy of the cells. */
+/* Adds a copy of the cells, with escapes for what a terminal would obey. */
 static void add_line(table *t, const char *const *cells) {
     if (t->failed || !NT__GROW(t->lines, t->count, t->capacity)) {
         t->failed = true;
         return;
     }
     for (size_t i = 0; i < COLUMNS; i++) {
-        t->lines[t->count].cells[i] = nt__arena_strdup(&t->arena, cells[i]);
-        t->failed |= !t->lines[t->count].cells[i];
+        nt__text shown = {0};
+        nt__text_show(&shown, cells[i], "");
+        t->lines[t->count].cells[i] = nt__arena_strdup(&t->arena, shown.data ? shown.data : "");
+        t->failed |= shown.failed || !t->lines[t->count].cells[i];
+        nt__text_free(&shown);
     }
     t->count++;
 }
@@ -36,7 +39,7 @@ static void add_line(table *t, const char *const *cells) {
 static int width_of(const table *t, size_t column) {
     size_t widest = 0;
     for (size_t i = 0; i < t->count; i++) {
-        size_t width = strlen(t->lines[i].cells[column]);
+        size_t width = nt__shown_width(t->lines[i].cells[column]);
         if (width > widest) widest = width;
     }
     return (int)widest;
@@ -48,8 +51,8 @@ static void print_line(const line *l, const int *widths, nt__text *out) {
     while (columns && !*l->cells[columns - 1]) columns--;
     for (size_t i = 0; i < columns; i++) {
         bool is_number = i == COUNT || i == BYTES;
-        int width = is_number ? widths[i] : -widths[i];
-        nt__text_add(out, "  %*s", i + 1 == columns && !is_number ? 0 : width, l->cells[i]);
+        int gap = widths[i] - (int)nt__shown_width(l->cells[i]), behind = i + 1 == columns ? 0 : gap;
+        nt__text_add(out, "  %*s%s%*s", is_number ? gap : 0, "", l->cells[i], is_number ? 0 : behind, "");
     }
     nt__text_add(out, "\n");
 }

@@ -97,30 +97,6 @@ static void utf8_is_told_from_other_bytes(void **state) {
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) assert_false(nt__is_utf8(wrong[i], strlen(wrong[i])));
 }
 
-static void what_cannot_be_shown_becomes_a_question_mark(void **state) {
-    (void)state;
-    static const char *const rows[][2] = {
-        {"", ""},
-        {"plain\ttext\n", "plain\ttext\n"},
-        {"gr\xc3\xbc\xc3\x9f\xe2\x9c\x93\xf0\x9f\x98\x80", "gr\xc3\xbc\xc3\x9f\xe2\x9c\x93\xf0\x9f\x98\x80"},
-        {"\x1b[2J\r\x7f", "?[2J??"},
-        {"caf\xe9", "caf?"},
-        {"cut \xe2\x9c", "cut ??"},
-        {"\xc2\x9b"
-         "31m\xc2\xa0",
-         "??31m\xc2\xa0"},
-    };
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        char text[32];
-        snprintf(text, sizeof text, "%s", rows[i][0]);
-        nt__make_showable(text);
-        assert_string_equal(text, rows[i][1]);
-        nt__fail(NT_INVALID, "'%s'", rows[i][0]);
-        snprintf(text, sizeof text, "'%s'", rows[i][1]);
-        assert_string_equal(nt_error_message(), text);
-    }
-}
-
 static void integers_are_decimal(void **state) {
     (void)state;
     nt__text text = {0};
@@ -186,15 +162,10 @@ static void close_patterns_are_found(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(text_grows_by_adding),
-        cmocka_unit_test(a_failed_text_stays_failed),
-        cmocka_unit_test(copies_and_formatted_text),
-        cmocka_unit_test(utf8_is_told_from_other_bytes),
-        cmocka_unit_test(what_cannot_be_shown_becomes_a_question_mark),
-        cmocka_unit_test(close_names_are_found),
-        cmocka_unit_test(close_patterns_are_found),
-        cmocka_unit_test(integers_are_decimal),
-        cmocka_unit_test(text_grows_at_its_edge),
+        cmocka_unit_test(text_grows_by_adding),      cmocka_unit_test(a_failed_text_stays_failed),
+        cmocka_unit_test(copies_and_formatted_text), cmocka_unit_test(utf8_is_told_from_other_bytes),
+        cmocka_unit_test(close_names_are_found),     cmocka_unit_test(close_patterns_are_found),
+        cmocka_unit_test(integers_are_decimal),      cmocka_unit_test(text_grows_at_its_edge),
     };
     return cmocka_run_group_tests_name("text", tests, NULL, NULL);
 }

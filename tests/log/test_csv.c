@@ -70,6 +70,22 @@ static void each_value_is_a_row(void **state) {
                                     "finish,,,,status,completed\n");
 }
 
+/* A context may be any name. */
+static void a_context_is_a_cell(void **state) {
+    (void)state;
+    void *log = open_log("context", false, -1);
+    const nt_log_value value = {"a,b\"\nc", NULL, 1};
+    put(log, (nt_log_line){.type = "metrics",
+                           .context = "ctx,with\"comma\nnewline",
+                           .step = 8,
+                           .epoch = 1,
+                           .values = &value,
+                           .count = 1});
+    nt__csv_logger.close(log);
+    assert_file("context/metrics.csv", "type,context,epoch,step,name,value\n"
+                                       "metrics,\"ctx,with\"\"comma\nnewline\",1,8,\"a,b\"\"\nc\",1\n");
+}
+
 static void python_reads_them(void **state) {
     (void)state;
     void *log = open_log("python", false, -1);
@@ -152,11 +168,9 @@ static void a_failed_allocation_leaves_nothing(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_value_is_a_row),
-        cmocka_unit_test(python_reads_them),
-        cmocka_unit_test(a_resumed_run_has_no_step_twice),
-        cmocka_unit_test(once_is_not_again),
-        cmocka_unit_test(a_failed_allocation_leaves_nothing),
+        cmocka_unit_test(each_value_is_a_row), cmocka_unit_test(a_context_is_a_cell),
+        cmocka_unit_test(python_reads_them),   cmocka_unit_test(a_resumed_run_has_no_step_twice),
+        cmocka_unit_test(once_is_not_again),   cmocka_unit_test(a_failed_allocation_leaves_nothing),
     };
     return cmocka_run_group_tests(tests, scratch_make, scratch_remove);
 }

@@ -112,6 +112,26 @@ static void each_logger_gets_each_line(void **state) {
     assert_string_equal(second.text, "open(run again 12) params finish ");
 }
 
+/* No logger has to see to that. */
+static void lines_are_utf8(void **state) {
+    (void)state;
+    notes n = {0};
+    const nt_logger logger = logger_of(&n, "one");
+    nt_log_start start = start_here();
+    nt__log *log;
+    const nt_log_value name = {"caf\xe9", NULL, 1}, text = {"note", "\xff", 0};
+    assert_int_equal(nt__log_open("none", &logger, 1, &start, NULL, 0, &log), NT_OK);
+    const nt_log_line lines[] = {{.type = "metrics", .context = "\x80"},
+                                 {.type = "metrics", .values = &name, .count = 1},
+                                 {.type = "params", .values = &text, .count = 1}};
+    for (size_t i = 0; i < 3; i++) {
+        assert_int_equal(nt__log_line(log, &lines[i]), NT_INVALID);
+        assert_non_null(strstr(nt_error_message(), "which is not valid UTF-8"));
+    }
+    nt__log_close(log);
+    assert_string_equal(n.text, "open(run again 12) close ");
+}
+
 static nt_status open_at(void *context, const nt_log_start *start, void **state) {
     *(int64_t *)(*state = context) = start->position;
     return NT_OK;
@@ -200,6 +220,7 @@ int main(void) {
         cmocka_unit_test(names_that_are_no_loggers_are_refused),
         cmocka_unit_test(a_function_that_is_missing_is_named),
         cmocka_unit_test(each_logger_gets_each_line),
+        cmocka_unit_test(lines_are_utf8),
         cmocka_unit_test(a_position_is_kept_for_each_logger),
         cmocka_unit_test(a_failure_says_which_logger_it_is_of),
         cmocka_unit_test(a_logger_that_does_not_open_undoes_the_others),

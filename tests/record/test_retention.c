@@ -252,6 +252,8 @@ static void metrics_are_made_fit_for_a_name(void **state) { /* C17, B12 */
     (void)state;
     nt__record_entry entry = {.scored = true, .metric = "val/acc*top|5 %"};
     assert_name(entry, "epoch-0000-step-0-val_acc_top_5__=0.safetensors");
+    entry.metric = "../../x..y";
+    assert_name(entry, "epoch-0000-step-0-.__.__x._y=0.safetensors");
     entry.metric = "";
     assert_name(entry, "epoch-0000-step-0-metric=0.safetensors");
     entry.metric = "12345678901234567890123456789012345678901234567890123456789012345678901234567890";

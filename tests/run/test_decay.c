@@ -73,10 +73,15 @@ static bool only_named(const void *e, const char *path, nt_shape shape) {
     return strcmp(path, spared) == 0;
 }
 
+static bool sets_rate(const nt_named_schedule *schedules) {
+    while (schedules && schedules->name && strcmp(schedules->name, "learning_rate") != 0) schedules++;
+    return schedules && schedules->name;
+}
+
 static nt_run *make_of(const nt_experiment *experiment, const Still *e, const nt_named_schedule *schedules) {
     nt_run *run;
     nt_run_options options = quiet_options(NULL);
-    options.learning_rate = (nt_maybe_double){true, 0.5};
+    options.learning_rate = (nt_maybe_double){!sets_rate(schedules), 0.5};
     options.max_epochs = (nt_maybe_int){true, 1}; /* two steps */
     options.schedules = schedules;
     assert_ok(nt_run_new(experiment, e, &options, &run));
@@ -379,7 +384,7 @@ static void a_no_decay_hook_that_is_not_heard_is_told(void **state) {
 static void assert_setup(const nt_experiment *experiment, const Still *e, const nt_named_schedule *schedules,
                          const char *part) {
     nt_run_options options = quiet_options(NULL);
-    options.learning_rate = (nt_maybe_double){true, 0.5};
+    options.learning_rate = (nt_maybe_double){!sets_rate(schedules), 0.5};
     options.on_event = keep_setup;
     listen_to(experiment, e, schedules, options);
     if (!strstr(said, part)) fail_msg("'%s' is not in '%s'", part, said);

@@ -70,7 +70,7 @@ static nt_run *make(const nt_logger *logger, const char *folder, nt_run_options 
     options.run_dir = scratch(folder);
     options.max_epochs = (nt_maybe_int){true, 2};
     options.loggers = logger;
-    options.logger_count = 1;
+    options.logger_count = !options.no_log;
     nt_run *run;
     assert_ok(nt_run_new(Toy_experiment(), &e, &options, &run));
     return run;

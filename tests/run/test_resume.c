@@ -68,6 +68,7 @@ static void averages_groups_and_schedules_go_on(void **state) {
     course c = plain_course();
     c.experiment.hooks.param_group = group_of;
     c.options.schedules = schedules;
+    c.options.learning_rate.given = false;
     c.options.ema_decay = (nt_maybe_double){true, 0.9};
     c.options.accum = (nt_maybe_int){true, 2};
     assert_resumes(&c, "averages and schedules");

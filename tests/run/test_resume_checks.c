@@ -189,6 +189,11 @@ static void more_epochs_go_on_exactly(void **state) {
     nt_run_free(run);
 }
 
+static int64_t seed_of_hook(const void *e) {
+    (void)e;
+    return 99;
+}
+
 /* B18, C34 */
 static void the_seed_is_that_of_the_record(void **state) {
     (void)state;
@@ -196,7 +201,12 @@ static void the_seed_is_that_of_the_record(void **state) {
     nt_run *run;
     c.options.seed = (nt_maybe_int){true, 11};
     train_stretch(&c, (stretch){0});
-    c.options.seed = (nt_maybe_int){true, 99};
+    assert_ok(go_on(&c, &run)); /* the same seed is no contradiction */
+    nt_run_free(run);
+    c.options.seed.value = 99;
+    REFUSE(&c, "the option seed is given as 99, and the run goes on from a checkpoint of seed 11, which stays");
+    c.options.seed.given = false;
+    c.experiment.hooks.seed = seed_of_hook;
     assert_ok(go_on(&c, &run));
     assert_int_equal(run->settings.seed, 11);
     assert_told("the seed is that of the checkpoint, 11, not 99 as it was asked for");
@@ -225,13 +235,25 @@ static void what_is_resumed_is_told(void **state) {
     nt_run_free(run);
 }
 
-/* A max_steps that the checkpoint has reached leaves nothing to train. */
+static int64_t two_steps(const void *e) {
+    (void)e;
+    return 2;
+}
+
+/* A max_steps that the checkpoint has reached leaves nothing to train; one that it is past cannot be meant. */
 static void a_run_past_its_max_steps_is_told(void **state) {
     (void)state;
     course c = make_course();
     nt_run *run;
     train_stretch(&c, (stretch){.stop_at = 5});
     c.options.max_steps = (nt_maybe_int){true, 2};
+    REFUSE(&c, "the option max_steps is given as 2, and the checkpoint is behind step 6 already: give more");
+    c.options.max_steps = (nt_maybe_int){true, 6};
+    assert_ok(go_on(&c, &run));
+    assert_told("the checkpoint is behind step 6, and max_steps is 6, so training returns at once");
+    nt_run_free(run);
+    c.options.max_steps.given = false;
+    c.experiment.hooks.max_steps = two_steps;
     assert_ok(go_on(&c, &run));
     assert_told("the checkpoint is behind step 6, and max_steps is 2, so training returns at once: give a larger "
                 "max_steps to go on");
@@ -249,6 +271,8 @@ static void a_run_that_is_over_is_told(void **state) {
     train_stretch(&c, (stretch){0});
     trained_read(&before);
     assert_ok(go_on(&c, &run));
+    c.options.max_epochs.value = 1;
+    REFUSE(&c, "the option max_epochs is given as 1, and the checkpoint is behind epoch 2 already");
     assert_told("the checkpoint is of a run that ended (completed) behind epoch 2 of 2, so training returns at once");
     assert_ok(nt_train(run));
     assert_int_equal(nt_run_step(run), 8);
@@ -426,6 +450,7 @@ static void only_the_best_take_a_validation(void **state) {
                  "checkpoint_keep_latest is false, so only the best checkpoints are kept, and experiment 'Course' has "
                  "no split 'val'");
     c.options.checkpoint = (nt_maybe_bool){true, false};
+    c.options.checkpoint_keep_latest.given = false;
     assert_ok(nt_run_new(&c.experiment, &fields, &c.options, &run));
     nt_run_free(run);
 }

@@ -17,7 +17,7 @@
 #define NAMES(FIELD, DEVICE, GRAPH_CONST)                      \
     GRAPH_CONST(int, hidden, 8, "hidden units")                \
     DEVICE(float, smoothing, 0.125f, "label smoothing")        \
-    DEVICE(float, learning_rate, 1.0f, "of something else")    \
+    DEVICE(float, learning_rate, 1.0f, "a setting too")        \
     DEVICE(float, device, 0.0f, "has the name of a namespace") \
     DEVICE(int, count, 0, "a whole number")                    \
     FIELD(int, batch, 16, "samples in a micro-batch")          \
@@ -456,7 +456,7 @@ static void what_the_option_drops_is_told(void **state) {
     declared = (nt_schedule){0};
 }
 
-/* What was given and has a schedule is said at setup, for rates only when none of them comes from the given one. */
+/* What a field was given and has a schedule is said at setup. */
 static void a_given_value_that_is_not_used_is_told(void **state) {
     (void)state;
     static const struct {
@@ -464,11 +464,7 @@ static void a_given_value_that_is_not_used_is_told(void **state) {
         bool rate, field, quiet;
         const char *line; /* NULL: none */
     } cases[] = {
-        {"opt.learning_rate", true, false, false,
-         "Names: learning_rate has a schedule (the run's option); the given 0.1 is not used"},
         {"opt.learning_rate", false, true, false, NULL},
-        {"opt.learning_rate", true, false, true,
-         "Names: learning_rate has a schedule (the run's option); the given 0.1 is not used"},
         {"opt.hidden.learning_rate", true, false, false, NULL},
         {"smoothing", true, true, false,
          "Names: smoothing has a schedule (the run's option); the given 0.25 is not used"},
@@ -514,11 +510,12 @@ static void the_log_has_the_schedules(void **state) {
 
 /* ---- rates, L28 ------------------------------------------------------------------------------- */
 
-static void assert_rates(const nt_named_schedule *list, double first, double second) {
+static void assert_rates(double base, const nt_named_schedule *list, double first, double second) {
     Names e = Names_defaults();
     e.groups = true;
     nt_run_options options = quiet_options(NULL);
     options.schedules = list;
+    options.learning_rate = (nt_maybe_double){base > 0, base};
     nt_run *run = make(&e, options);
     assert_ok(nt_train(run));
     const double wanted[] = {first, second};
@@ -535,13 +532,13 @@ static void a_group_has_its_ratio_of_the_rate(void **state) {
     (void)state;
     nt_schedule bare = nt_schedule_constant(3e-3), own = nt_schedule_constant(1e-2);
     nt_cache_reset();
-    assert_rates(NULL, 1e-3, 1e-4);
-    assert_rates(only("opt.hidden.learning_rate", nt_schedule_constant(1e-5)), 1e-3, 1e-6);
-    assert_rates((nt_named_schedule[]){{"opt.learning_rate", bare}, {"opt.hidden.learning_rate", own}, {0}}, 3e-3,
+    assert_rates(1e-3, NULL, 1e-3, 1e-4);
+    assert_rates(1e-3, only("opt.hidden.learning_rate", nt_schedule_constant(1e-5)), 1e-3, 1e-6);
+    assert_rates(0, (nt_named_schedule[]){{"opt.learning_rate", bare}, {"opt.hidden.learning_rate", own}, {0}}, 3e-3,
                  1e-3);
-    assert_rates((nt_named_schedule[]){{"opt.hidden.learning_rate", own}, {"opt.learning_rate", bare}, {0}}, 3e-3,
+    assert_rates(0, (nt_named_schedule[]){{"opt.hidden.learning_rate", own}, {"opt.learning_rate", bare}, {0}}, 3e-3,
                  1e-3);
-    assert_rates(only("opt.learning_rate", nt_schedule_cosine(1e-3, 0)), 1e-3 * (1 + cos(acos(-1) * 7 / 8)) / 2,
+    assert_rates(0, only("opt.learning_rate", nt_schedule_cosine(1e-3, 0)), 1e-3 * (1 + cos(acos(-1) * 7 / 8)) / 2,
                  1e-4 * (1 + cos(acos(-1) * 7 / 8)) / 2);
     assert_int_equal(nt_cache_stats().misses, 2);
 }
@@ -593,7 +590,6 @@ static void a_hundred_steps_compile_nothing(void **state) {
     nt_run_options options = {.no_log = true, .quiet = true, .on_event = count_misses, .event_context = &m};
     options.max_epochs = (nt_maybe_int){true, 100};
     options.max_steps = (nt_maybe_int){true, 100};
-    options.learning_rate = (nt_maybe_double){true, 0.0123456789};
     options.schedules = (nt_named_schedule[]){
         {"opt.learning_rate", nt_schedule_cosine(0.0123456789, 0)}, {"smoothing", nt_schedule_linear(0.3, 0)}, {0}};
     nt_cache_reset();

@@ -61,7 +61,7 @@ static void train_with_another_seed(course *c) {
 
 static void stop_and_limit(course *c) {
     stop_in_the_first(c);
-    c->options.max_steps = (nt_maybe_int){true, 2};
+    c->options.max_steps = (nt_maybe_int){true, 3};
 }
 
 static void stop_and_change_the_log(course *c) {
