@@ -175,7 +175,7 @@ static void a_schedule_is_shown_before_a_run(void **state) {
     nt__free(csv);
     nt__free(out);
     run("schedule", example, "--resume", "--restore-best", "--no-cache", "--quiet", "--trace-transfers",
-        "--gradient-norm", "--histograms", "--compile-option=a=1", "--no-checkpoint");
+        "--gradient-norm", "--histograms", "--log=tensorboard", "--compile-option=a=1", "--no-checkpoint");
     out = contents("out");
     assert_non_null(strstr(out, "Fashion has no schedule"));
     nt__free(out);
