@@ -58,7 +58,7 @@ static nt_status check_log(const nt__settings *s) {
 nt_status nt__options_check_used(const nt_run *run, const nt_run_options *options) {
     const nt__settings *s = &run->settings;
     bool has_weights = options->weights && *options->weights;
-    if (options->weight_map_count && !has_weights)
+    if (options->weight_map_count && !has_weights && !options->trained_weights)
         return refuse("weight_maps", "no weights are given whose arrays they could rename");
     if (s->evaluate_only) return NT_OK;
     nt_status status = check_checkpoints(s, options);

@@ -121,7 +121,7 @@ static const char source[] =
     "    nt_array *x = nt_array_new(NT_F32, nt_dims(32, 3));\n"
     "    for (int i = 0; i < 96; i++) nt_array_set(x, i, (i * 37 % 17 - 8) / 8.0);\n"
     "    nt_split(data, \"train\", .batch = e->batch);\n"
-    "    nt_split(data, \"val\", .batch = e->batch, .limit = 8);\n"
+    "    nt_split(data, \"val\", .batch = e->batch, .limit = 8, .shares = \"train\");\n"
     "    nt_split_field(data, \"train\", \"x\", nt_array_retain(x));\n"
     "    nt_split_field(data, \"val\", \"x\", x);\n"
     "    return nt_data_status(data);\n"

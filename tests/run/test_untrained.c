@@ -28,7 +28,7 @@ static const refusal refusals[] = {{"resume", {.resume = "auto"}},
                                    {"restore_optimizer", {.restore_optimizer = true, .weights = "run:latest"}},
                                    {"restore_best", {.restore_best = true}},
                                    {"gradient_norm", {.gradient_norm = true}},
-                                   {"histograms", {.histograms = true}},
+                                   {"histograms", {.histograms = true, .log = "tensorboard"}},
                                    {"schedules", {.schedules = schedules}}};
 
 static nt_status start(const course *c, nt_run_options options, nt_run **run) {
@@ -164,6 +164,16 @@ static nt_status derive(void *e, const nt_data *data) {
     return NT_OK;
 }
 
+static int64_t seven(const void *e) {
+    (void)e;
+    return 7;
+}
+
+static int64_t one(const void *e) {
+    (void)e;
+    return 1;
+}
+
 static void every_line_comes_once(void **state) {
     (void)state;
     course c = make_course();
@@ -173,9 +183,9 @@ static void every_line_comes_once(void **state) {
     nt__text_free(&notices);
     nt_run_options options = c.options;
     options.resume = "auto";
-    options.seed = (nt_maybe_int){true, 7};
+    c.experiment.hooks.seed = seven;
+    c.experiment.hooks.max_steps = one;
     options.compute_dtype = "f16";
-    options.max_steps = (nt_maybe_int){true, 1};
     assert_ok(start(&c, options, &run));
     assert_int_equal(run->settings.seed, 42);
     nt_run_free(run);
