@@ -61,13 +61,13 @@ static double element_at(nt_dtype dtype, const void *elements, size_t i) {
 /* As few digits as tell the element from others of its type, so that what is just outside does not look inside. */
 static void print_element(nt_dtype dtype, double value, char *out, size_t size) {
     if (!nt_dtype_is_float(dtype)) {
-        snprintf(out, size, "%.0f", value);
+        nt__format(out, size, "%.0f", value);
         return;
     }
     for (int digits = 6; digits <= 17; digits++) {
         char element[8];
-        snprintf(out, size, "%.*g", digits, nt__plain_nan(value));
-        nt__element_set(dtype, element, strtod(out, NULL));
+        nt__format(out, size, "%.*g", digits, nt__plain_nan(value));
+        nt__element_set(dtype, element, nt__read_double(out, NULL));
         if (isnan(value) || nt__element_get(dtype, element) == value) return;
     }
 }
@@ -77,14 +77,15 @@ static void print_bounds(const nt__bounds *b, char *out, size_t size) {
     if (b->signs)
         snprintf(out, size, "-1 or 1");
     else if (isinf(b->high))
-        snprintf(out, size, "a finite number %s%g%s", b->above_low ? "above " : "from ", b->low,
-                 b->above_low ? "" : " on");
+        nt__format(out, size, "a finite number %s%g%s", b->above_low ? "above " : "from ", b->low,
+                   b->above_low ? "" : " on");
     else if (b->integers)
-        snprintf(out, size, "in %.0f..%.0f", b->low, b->high);
+        nt__format(out, size, "in %.0f..%.0f", b->low, b->high);
     else if (b->above_low || b->below_high)
-        snprintf(out, size, "in %g %s x %s %g", b->low, b->above_low ? "<" : "<=", b->below_high ? "<" : "<=", b->high);
+        nt__format(out, size, "in %g %s x %s %g", b->low,
+                   b->above_low ? "<" : "<=", b->below_high ? "<" : "<=", b->high);
     else
-        snprintf(out, size, "in %g..%g", b->low, b->high);
+        nt__format(out, size, "in %g..%g", b->low, b->high);
 }
 
 static bool say_element(const nt__bounds *b, nt_dtype dtype, double value, nt__outside *out) {
@@ -104,8 +105,8 @@ static bool sums_hold(const nt__bounds *b, nt_dtype dtype, const void *elements,
         for (size_t i = first; i < first + each; i++) sum += element_at(dtype, elements, i);
         if (fabs(sum - 1) <= sum_tolerance) continue;
         out->element = first;
-        snprintf(out->text, sizeof out->text, "its %zu probabilities sum to %g and not to 1 (within %g)", each, sum,
-                 sum_tolerance);
+        nt__format(out->text, sizeof out->text, "its %zu probabilities sum to %g and not to 1 (within %g)", each, sum,
+                   sum_tolerance);
         return false;
     }
     return true;

@@ -101,8 +101,8 @@ static const char *const compared[] = {"accum",         "gradient_clip_norm", "e
 /* Exact, and short where that is exact. */
 static void add_real(double value, nt__text *out) {
     char text[32];
-    snprintf(text, sizeof text, "%g", value);
-    if (strtod(text, NULL) != value) snprintf(text, sizeof text, "%.17g", value);
+    nt__format(text, sizeof text, "%g", value);
+    if (nt__read_double(text, NULL) != value) nt__format(text, sizeof text, "%.17g", value);
     nt__text_add(out, "%s", text);
 }
 
