@@ -134,7 +134,7 @@ static json_t *constant_fact(const constant *c) {
     char text[64], hex[33];
     if (c->elements[0] == '0') {
         uint64_t bits = strtoull(c->elements, NULL, 16);
-        snprintf(text, sizeof text, "%.9g", nt__plain_nan(nt__element_get(c->dtype, &bits)));
+        nt__format(text, sizeof text, "%.9g", nt__plain_nan(nt__element_get(c->dtype, &bits)));
     } else {
         nt__hash_hex(nt__hash_bytes(c->elements, c->length), hex);
         snprintf(text, sizeof text, "array %s", hex);
