@@ -15,9 +15,9 @@
 static const char flag_rules[] =
     "Files stand before flags. A flag is written --name=value or --name value, with dashes or underscores in its "
     "name;\n"
-    "--name and --no-name set a bool. Of a flag that is given twice the last one counts. Every field of an experiment\n"
-    "is a flag; `nitro help FILE.c` lists them. Where a field has the name of a flag below, the flag below is meant;\n"
-    "the field gets its value too.\n";
+    "--name and --no-name set a bool. Of a flag that is given twice the last one counts.\n"
+    "Every field of an experiment is a flag; `nitro help FILE.c` lists them. Where a field has the name of a flag\n"
+    "below, the flag below is meant; the field gets its value too.\n";
 
 /* A row of a list. The manuals of the commands in `not_for` leave it out. */
 typedef struct entry {
