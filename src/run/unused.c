@@ -70,7 +70,7 @@ nt_status nt__options_check_used(const nt_run *run, const nt_run_options *option
 /* What the schedules hook declares for these fields, as text. */
 static nt_status declared_text(const nt_run *run, const void *fields, nt__text *out) {
     nt_schedules declared = {0};
-    nt__hook_begin();
+    nt__hook_begin(run, "schedules");
     run->experiment->hooks.schedules(fields, &declared);
     nt_status status = nt__hook_end(run, "schedules", declared.status);
     for (size_t i = 0; status == NT_OK && i < declared.count; i++) {
