@@ -120,6 +120,10 @@ static nt_status add_safetensors(nt__prediction *p, const char *name, const char
 
 /* IDX files have no ending of their own: what is neither of the other two must be one. */
 static nt_status add_idx(nt__prediction *p, const char *name, const char *path) {
+    if (nt__ends_in(path, ".npz"))
+        return nt__fail(NT_INVALID,
+                        "'%s' is an archive of arrays: save the one that is meant as .npy, or several as .safetensors",
+                        path);
     nt_status status = add(p, name, nt_idx_read(NULL, path));
     if (status != NT_INVALID) return status;
     return nt__fail(status, "%s. Inputs are .npy, .safetensors and IDX files, the last also packed by gzip",

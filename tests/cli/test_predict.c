@@ -245,6 +245,7 @@ static void words_are_checked_before_the_work(void **state) {
     failed(nitro("predict", file, out, flag("input", "absent.npy")), 2, "absent.npy': No such file");
     failed(nitro("predict", file, out, flag("input", "absent.idx")), 2, "found neither '");
     failed(nitro("predict", file, out, flag("input", "bad.npy")), 2, "bad.npy': not a NumPy file");
+    failed(nitro("predict", file, out, flag("input", "a.npz")), 2, "a.npz' is an archive of arrays: save the one that");
     failed(nitro("predict", file, out, flag("input", "text.csv")), 2,
            "Inputs are .npy, .safetensors and IDX files, the last also packed by gzip");
     assert_int_equal(nitro("predict", file, in, out)->code, 1); /* only now the compiler was asked */

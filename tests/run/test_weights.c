@@ -190,6 +190,26 @@ static void another_model_is_refused_with_the_differences(void **state) {
     assert_fails(start(&c, options, &run), NT_NOT_FOUND, "nobody");
 }
 
+/* Of a version that kept less beside the arrays, and under the same names. */
+static void an_older_checkpoint_gives_its_fields(void **state) {
+    (void)state;
+    course c = make_course();
+    char path[SCRATCH_PATH];
+    nt_run *run;
+    snprintf(path, sizeof path, "%s/golden/checkpoint-1.safetensors", getenv("NT_TESTS"));
+    nt_run_options options = {.weights = path, .evaluate_only = true, .no_log = true};
+    nt_set_notice(keep_notice, NULL);
+    assert_ok(start(&c, options, &run));
+    assert_told(": draws = true, normed = true\n");
+    const Course *e = run->fields;
+    assert_true(e->draws && e->normed && !e->weighted);
+    assert_int_equal(count_told("trained"), 0);
+    nt_run_free(run);
+    fields.hidden = 7;
+    assert_fails(start(&c, options, &run), NT_INVALID, "hidden: 6 in the file, 7 here");
+    nt_set_notice(NULL, NULL);
+}
+
 /* ---- the best one at the end ------------------------------------------------------------------------------------ */
 
 /* The epoch of the best, which the run ends with. */
@@ -368,6 +388,7 @@ int main(void) {
         cmocka_unit_test(an_optimizer_of_another_layout_is_refused),
         cmocka_unit_test(the_folder_of_another_run_has_them_too),
         cmocka_unit_test(another_model_is_refused_with_the_differences),
+        cmocka_unit_test(an_older_checkpoint_gives_its_fields),
         cmocka_unit_test(training_may_end_with_the_best),
         cmocka_unit_test(without_a_score_it_ends_with_the_last),
         cmocka_unit_test(weights_of_others_come_under_other_names),
