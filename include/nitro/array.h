@@ -91,14 +91,15 @@ nt_arrays *nt_arrays_retain(nt_arrays *set);
 void nt_arrays_free(nt_arrays *set);
 
 /* Reads an IDX file (the format of MNIST), plain or gzip. Element types u8, i8, i16, i32, f32, f64. Checks the magic
- * number, that there is an axis, the sizes and that the file holds exactly the bytes they ask for. `file` is looked for
- * in `folder` when that is not NULL, with and without ".gz". NULL with a message that names the file and the numbers.
- */
+ * number, that there is an axis, the sizes and that the file holds exactly the bytes they ask for; no more than that is
+ * unpacked. Several gzip members are joined, and zeros after them are passed over, as gzip does. The file must be a
+ * regular one, no pipe. `file` is looked for in `folder` when that is not NULL, with and without ".gz". NULL with a
+ * message that names the file and the numbers. */
 nt_array *nt_idx_read(const char *folder, const char *file);
 
-/* Reads a NumPy file (.npy) of format 1.0 or 2.0: every type of nitro's but bf16, little-endian, in C order; one
- * value without axes has rank 0. Checks that the file holds exactly the bytes that its header states. NULL with a
- * message that names the file and the numbers. */
+/* Reads a NumPy file (.npy), plain or gzip as above, of format 1.0 or 2.0: every type of nitro's but bf16,
+ * little-endian, in C order; one value without axes has rank 0. Checks that the file holds exactly the bytes that its
+ * header states. NULL with a message that names the file and the numbers. */
 nt_array *nt_npy_read(const char *path);
 /* Writes format 1.0, beside the target and renamed: a reader sees the old file or the new one, whole. bf16, which NumPy
  * has not, is NT_INVALID. */

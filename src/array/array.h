@@ -100,6 +100,13 @@ typedef struct nt__safetensors {
     nt__arena arena; /* names, metadata and the list of arrays */
 } nt__safetensors;
 nt_status nt__safetensors_read(const char *path, nt__safetensors *out);
+/* The header alone, and how many bytes follow it. The caller gives *header back with json_decref. */
+struct json_t;
+nt_status nt__safetensors_read_header(const char *path, struct json_t **header, size_t *data_length);
+/* How many bytes of data the header states. */
+size_t nt__safetensors_data_end(const struct json_t *header);
+/* Refuses a large file that has more data than its header states, before it is read. */
+nt_status nt__safetensors_check_size(const char *path);
 /* The same of a file's bytes, which it takes over, also when the call fails; they came from nt__alloc. */
 nt_status nt__safetensors_take(char *bytes, size_t length, nt__safetensors *out);
 const nt__named_array *nt__safetensors_find(const nt__safetensors *file, const char *name);

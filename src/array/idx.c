@@ -2,8 +2,7 @@
  * number of axes, the sizes as 32-bit numbers, the elements; all big-endian.
  * Not here: what belongs together, such as images and their labels.
  */
-#include "array/array.h"
-#include "array/gzip.h"
+#include "array/input.h"
 
 #include <string.h>
 #include <unistd.h>
@@ -46,85 +45,58 @@ static int64_t big_endian_32(const unsigned char *at) {
     return (int64_t)at[0] << 24 | at[1] << 16 | at[2] << 8 | at[3];
 }
 
-/* The type, and where the elements start. */
-static nt_status read_header(const unsigned char *bytes, size_t length, nt__type *type, size_t *start) {
-    nt_status status = check_magic(bytes, length);
-    if (status == NT_OK) status = find_element_type(bytes[2], &type->dtype);
+static nt_status read_header(nt__input *input, nt__type *type) {
+    unsigned char magic[MAGIC_SIZE], sizes[NT_MAX_RANK * AXIS_SIZE];
+    size_t length;
+    nt_status status = nt__input_read(input, magic, MAGIC_SIZE, &length);
+    if (status == NT_OK) status = check_magic(magic, length);
+    if (status == NT_OK) status = find_element_type(magic[2], &type->dtype);
     if (status != NT_OK) return status;
-    int rank = bytes[3];
+    int rank = magic[3];
     if (rank == 0) return nt__fail(NT_INVALID, "the header states no axis: an IDX file has at least one, the samples");
     if (rank > NT_MAX_RANK)
         return nt__fail(NT_INVALID, "the header states %d axes, arrays have at most %d", rank, NT_MAX_RANK);
-    *start = MAGIC_SIZE + (size_t)rank * AXIS_SIZE;
-    if (length < *start)
+    size_t needed = (size_t)rank * AXIS_SIZE;
+    status = nt__input_read(input, sizes, needed, &length);
+    if (status != NT_OK) return status;
+    if (length < needed)
         return nt__fail(NT_INVALID, "the file ends inside the sizes: a header of %d axes has %zu bytes, %zu are there",
-                        rank, *start, length);
+                        rank, MAGIC_SIZE + needed, MAGIC_SIZE + length);
     type->shape.rank = rank;
-    for (int i = 0; i < rank; i++) type->shape.dims[i] = big_endian_32(bytes + MAGIC_SIZE + i * AXIS_SIZE);
+    for (int i = 0; i < rank; i++) type->shape.dims[i] = big_endian_32(sizes + i * AXIS_SIZE);
     return NT_OK;
 }
 
 /* ---- the elements ----------------------------------------------------------------------------------------------- */
 
-/* Checked before anything of that size is allocated: the sizes may be nonsense. */
-static nt_status check_size(nt__type type, size_t there) {
-    char text[NT__TYPE_TEXT];
-    size_t needed;
-    nt__type_text(type, text);
-    if (!nt__type_bytes(type, &needed))
-        return nt__fail(NT_INVALID, "the header states %s: that many bytes do not fit in 64 bits", text);
-    if (there < needed)
-        return nt__fail(NT_INVALID,
-                        "the header states %s, which needs %zu bytes; %zu are there: the file is cut; "
-                        "get it again",
-                        text, needed, there);
-    if (there > needed)
-        return nt__fail(NT_INVALID, "the header states %s, which needs %zu bytes; %zu bytes follow them", text, needed,
-                        there - needed);
-    return NT_OK;
-}
-
-static void copy_from_big_endian(char *to, const char *from, size_t count, size_t size) {
-    if (size == 1) {
-        memcpy(to, from, count);
-        return;
+static void turn_bytes(char *at, size_t count, size_t size) {
+    for (size_t i = 0; i < count; i++, at += size) {
+        for (size_t j = 0; j < size / 2; j++) {
+            char byte = at[j];
+            at[j] = at[size - 1 - j];
+            at[size - 1 - j] = byte;
+        }
     }
-    for (size_t i = 0; i < count; i++)
-        for (size_t j = 0; j < size; j++) to[i * size + j] = from[i * size + size - 1 - j];
 }
 
-static nt_status decode(const char *bytes, size_t length, nt_array **array) {
+static nt_status decode(nt__input *input, nt_array **array) {
     nt__type type = {0};
-    size_t start = 0;
-    nt_status status = read_header((const unsigned char *)bytes, length, &type, &start);
-    if (status == NT_OK) status = check_size(type, length - start);
+    nt_status status = read_header(input, &type);
+    if (status == NT_OK) status = nt__input_array(input, type, array);
     if (status != NT_OK) return status;
-    *array = nt_array_new(type.dtype, type.shape);
-    if (!*array) return NT_OUT_OF_MEMORY;
     size_t size = nt_dtype_size(type.dtype);
-    copy_from_big_endian((*array)->data, bytes + start, (*array)->bytes / size, size);
+    if (size > 1) turn_bytes((*array)->data, (*array)->bytes / size, size);
     return NT_OK;
 }
 
 /* ---- the file --------------------------------------------------------------------------------------------------- */
 
-/* Replaces packed content by what it unpacks to. */
-static nt_status unpack_if_gzip(char **bytes, size_t *length) {
-    if (!nt__is_gzip(*bytes, *length)) return NT_OK;
-    char *packed = *bytes;
-    nt_status status = nt__gunzip(packed, *length, bytes, length);
-    nt__free(packed);
-    return status;
-}
-
 static nt_status read_path(const char *path, nt_array **array) {
-    char *bytes;
-    size_t length;
-    nt_status status = nt__read_file(path, &bytes, &length);
+    nt__input *input;
+    nt_status status = nt__input_open(path, &input);
     if (status != NT_OK) return status;
-    status = unpack_if_gzip(&bytes, &length);
-    if (status == NT_OK) status = decode(bytes, length, array);
-    nt__free(bytes);
+    status = decode(input, array);
+    nt__input_close(input);
     return status == NT_OK ? NT_OK : nt__fail_in(status, "reading '%s'", path);
 }
 

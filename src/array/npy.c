@@ -2,7 +2,7 @@
  * dictionary in Python's notation with the keys descr, fortran_order and shape, and the elements.
  * Not here: archives of several arrays (.npz), and byte orders other than this machine's.
  */
-#include "array/array.h"
+#include "array/input.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -183,35 +183,34 @@ static nt_status check_magic(const char *bytes, size_t length) {
     return NT_OK;
 }
 
-/* Where the text of the header starts and how long it is. */
-static nt_status find_text(const char *bytes, size_t length, size_t *start, size_t *size) {
-    nt_status status = check_magic(bytes, length);
+/* How long the text of the header is. */
+static nt_status read_size_of_text(nt__input *input, size_t *size) {
+    unsigned char prefix[PREFIX_SIZE], bytes[4];
+    size_t length;
+    nt_status status = nt__input_read(input, prefix, PREFIX_SIZE, &length);
+    if (status == NT_OK) status = check_magic((const char *)prefix, length);
     if (status != NT_OK) return status;
-    const unsigned char *b = (const unsigned char *)bytes;
-    int major = b[MAGIC_SIZE], minor = b[MAGIC_SIZE + 1];
+    int major = prefix[MAGIC_SIZE], minor = prefix[MAGIC_SIZE + 1];
     if ((major != 1 && major != 2) || minor != 0)
         return nt__fail(NT_INVALID, "format %d.%d; formats 1.0 and 2.0 are read", major, minor);
     size_t width = major == 1 ? 2 : 4;
-    *start = PREFIX_SIZE + width;
+    status = nt__input_read(input, bytes, width, &length);
+    if (status != NT_OK) return status;
     *size = 0;
-    for (size_t i = 0; length >= *start && i < width; i++) *size |= (size_t)b[PREFIX_SIZE + i] << 8 * i;
-    if (length >= *start && *size <= length - *start) return NT_OK;
+    for (size_t i = 0; i < length; i++) *size |= (size_t)bytes[i] << 8 * i;
+    size_t position = nt__input_position(input), left = nt__input_left(input);
+    if (length == width && *size <= left) return NT_OK;
     return nt__fail(NT_INVALID, "the file ends inside the header: it has %zu bytes, the header ends at byte %zu",
-                    length, *start + *size);
+                    position + left, PREFIX_SIZE + width + *size);
 }
 
-/* The type, and where the elements start. */
-static nt_status read_header(const char *bytes, size_t length, nt__type *type, size_t *start) {
-    size_t size = 0;
+static nt_status parse_header(const char *text, size_t size, nt__type *type) {
     header h = {0};
-    nt_status status = find_text(bytes, length, start, &size);
-    if (status != NT_OK) return status;
-    cursor c = {bytes + *start, bytes + *start + size};
-    status = read_dictionary(&c, &h);
+    cursor c = {text, text + size};
+    nt_status status = read_dictionary(&c, &h);
     if (status == NT_OK) status = find_type(h.descr, &type->dtype);
     if (status != NT_OK) return status;
     type->shape = h.shape;
-    *start += size;
     /* With one axis both orders are the same. */
     if (!h.fortran_order || h.shape.rank < 2) return NT_OK;
     return nt__fail(NT_INVALID,
@@ -219,50 +218,50 @@ static nt_status read_header(const char *bytes, size_t length, nt__type *type, s
                     "in Python with numpy.ascontiguousarray(a)");
 }
 
+static nt_status read_header(nt__input *input, nt__type *type) {
+    enum { MOST = 1 << 20 }; /* bytes of text; a header of 8 axes has some 200 */
+    size_t size = 0, length = 0;
+    nt_status status = read_size_of_text(input, &size);
+    if (status != NT_OK) return status;
+    if (size > MOST)
+        return nt__fail(NT_INVALID, "the header is stated to have %zu bytes; no more than %d are read", size, MOST);
+    char *text = nt__alloc(size + 1, 1);
+    if (!text) return NT_OUT_OF_MEMORY;
+    status = nt__input_read(input, text, size, &length);
+    if (status == NT_OK && length < size)
+        status = nt__fail(NT_INVALID, "the file ends inside the header: %zu of its %zu bytes are there", length, size);
+    if (status == NT_OK) status = parse_header(text, size, type);
+    nt__free(text);
+    return status;
+}
+
 /* ---- reading ---------------------------------------------------------------------------------------------------- */
 
-/* Checked before anything of that size is allocated: the sizes may be nonsense. */
-static nt_status check_size(nt__type type, size_t there) {
-    char text[NT__TYPE_TEXT];
-    size_t needed;
-    nt__type_text(type, text);
-    if (!nt__type_bytes(type, &needed))
-        return nt__fail(NT_INVALID, "the header states %s: that many bytes do not fit in 64 bits", text);
-    if (there < needed)
-        return nt__fail(NT_INVALID, "the header states %s, which needs %zu bytes; %zu are there: the file is cut", text,
-                        needed, there);
-    if (there > needed)
-        return nt__fail(NT_INVALID, "the header states %s, which needs %zu bytes; %zu bytes follow them", text, needed,
-                        there - needed);
-    return NT_OK;
-}
-
 /* The engine's behaviour on a bool byte other than 0 and 1 is not defined. */
-static nt_status check_bools(nt__type type, const char *bytes, size_t count) {
-    for (size_t i = 0; type.dtype == NT_BOOL && i < count; i++)
-        if ((unsigned char)bytes[i] > 1)
-            return nt__fail(NT_INVALID, "bool element %zu is %d, it must be 0 or 1", i, (unsigned char)bytes[i]);
+static nt_status check_bools(const nt_array *array) {
+    const unsigned char *bytes = array->data;
+    for (size_t i = 0; array->dtype == NT_BOOL && i < array->bytes; i++)
+        if (bytes[i] > 1) return nt__fail(NT_INVALID, "bool element %zu is %d, it must be 0 or 1", i, bytes[i]);
     return NT_OK;
 }
 
-static nt_status decode(const char *bytes, size_t length, nt_array **array) {
+static nt_status decode(nt__input *input, nt_array **array) {
     nt__type type = {0};
-    size_t start = 0;
-    nt_status status = read_header(bytes, length, &type, &start);
-    if (status == NT_OK) status = check_size(type, length - start);
-    if (status == NT_OK) status = check_bools(type, bytes + start, length - start);
-    if (status != NT_OK) return status;
-    *array = nt_array_from(type.dtype, type.shape, bytes + start);
-    return *array ? NT_OK : NT_OUT_OF_MEMORY;
+    nt_status status = read_header(input, &type);
+    if (status == NT_OK) status = nt__input_array(input, type, array);
+    if (status == NT_OK) status = check_bools(*array);
+    if (status == NT_OK) return NT_OK;
+    nt_array_free(*array);
+    *array = NULL;
+    return status;
 }
 
 nt_array *nt_npy_read(const char *path) {
     nt_array *array = NULL;
-    char *bytes;
-    size_t length;
-    if (!nt__given(path, "nt_npy_read", "path") || nt__read_file(path, &bytes, &length) != NT_OK) return NULL;
-    nt_status status = decode(bytes, length, &array);
-    nt__free(bytes);
+    nt__input *input;
+    if (!nt__given(path, "nt_npy_read", "path") || nt__input_open(path, &input) != NT_OK) return NULL;
+    nt_status status = decode(input, &array);
+    nt__input_close(input);
     if (status != NT_OK) nt__fail_in(status, "reading '%s'", path);
     return array;
 }

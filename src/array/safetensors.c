@@ -9,6 +9,7 @@
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 enum { LENGTH_SIZE = 8, DATA_ALIGNMENT = 8, HEADER_LIMIT = 100 * 1000 * 1000 };
 
@@ -419,9 +420,10 @@ static nt_status read_header(json_t *header, data_part data, nt__safetensors *fi
     return status;
 }
 
-/* ---- reading: the file ------------------------------------------------------------------------------------------ */
+/* ---- reading: the whole ----------------------------------------------------------------------------------------- */
 
-static nt_status check_header_length(const char *bytes, size_t length, uint64_t *header_length) {
+/* `length` bytes of the file's `size` are at hand. */
+static nt_status check_header_length(const char *bytes, size_t length, size_t size, uint64_t *header_length) {
     if (length < LENGTH_SIZE)
         return nt__fail(NT_INVALID, "the file has %zu bytes, a safetensors file starts with a length of %d bytes",
                         length, LENGTH_SIZE);
@@ -429,11 +431,11 @@ static nt_status check_header_length(const char *bytes, size_t length, uint64_t 
         return nt__fail(NT_INVALID, "not a safetensors file but a zip archive, as PyTorch's .pt files and NumPy's .npz "
                                     "files are: save it as safetensors");
     memcpy(header_length, bytes, LENGTH_SIZE);
-    if (*header_length > HEADER_LIMIT || *header_length > length - LENGTH_SIZE)
+    if (*header_length > HEADER_LIMIT || *header_length > size - LENGTH_SIZE)
         return nt__fail(NT_INVALID,
                         "the header's length is stated as %llu bytes, %zu follow and the format allows %d: the file is "
                         "cut or not a safetensors file",
-                        (unsigned long long)*header_length, length - LENGTH_SIZE, HEADER_LIMIT);
+                        (unsigned long long)*header_length, size - LENGTH_SIZE, HEADER_LIMIT);
     if (*header_length == 0) return nt__fail(NT_INVALID, "the header is empty, it must be a JSON object");
     if (bytes[LENGTH_SIZE] != '{')
         return nt__fail(NT_INVALID, "the header must begin with '{', its first byte is 0x%02x",
@@ -441,8 +443,25 @@ static nt_status check_header_length(const char *bytes, size_t length, uint64_t 
     return NT_OK;
 }
 
+/* What a value of JSON takes in memory is a hundred times the two bytes that it can have in the file. An entry of a
+ * tensor has some 60 bytes and 8 values. */
+static nt_status check_density(const char *text, size_t length) {
+    enum { SMALL = 1 << 20, LEAST_OF_VALUE = 4, LEAST_OF_OBJECT = 32 };
+    size_t values = 0, objects = 0;
+    if (length < SMALL) return NT_OK;
+    for (size_t i = 0; i < length; i++) {
+        values += text[i] == ',';
+        objects += text[i] == '{' || text[i] == '[';
+    }
+    if (values <= length / LEAST_OF_VALUE && objects <= length / LEAST_OF_OBJECT * 3) return NT_OK;
+    return nt__fail(NT_INVALID, "the header is no list of tensors: its %zu bytes have %zu commas and %zu brackets",
+                    length, values, objects);
+}
+
 static nt_status parse_header(const char *text, size_t length, json_t **header) {
     json_error_t error;
+    nt_status status = check_density(text, length);
+    if (status != NT_OK) return status;
     *header = json_loadb(text, length, JSON_REJECT_DUPLICATES, &error);
     if (*header) return NT_OK;
     /* The library has a text for everything that can be wrong with JSON, and none for some failed allocations. Others
@@ -455,7 +474,7 @@ static nt_status parse_header(const char *text, size_t length, json_t **header) 
 
 static nt_status read_bytes(size_t length, nt__safetensors *file) {
     uint64_t header_length = 0;
-    nt_status status = check_header_length(file->bytes, length, &header_length);
+    nt_status status = check_header_length(file->bytes, length, length, &header_length);
     if (status != NT_OK) return status;
     json_t *header = NULL;
     status = parse_header(file->bytes + LENGTH_SIZE, header_length, &header);
@@ -472,11 +491,64 @@ nt_status nt__safetensors_take(char *bytes, size_t length, nt__safetensors *out)
     return status;
 }
 
+/* ---- reading: the header alone ---------------------------------------------------------------------------------- */
+
+size_t nt__safetensors_data_end(const json_t *header) {
+    const char *name;
+    const json_t *entry;
+    json_int_t end = 0;
+    json_object_foreach((json_t *)header, name, entry) {
+        json_int_t one = json_integer_value(json_array_get(json_object_get(entry, "data_offsets"), 1));
+        if (one > end) end = one;
+    }
+    return (size_t)end;
+}
+
+nt_status nt__safetensors_read_header(const char *path, json_t **header, size_t *data_length) {
+    char *bytes;
+    size_t length, size;
+    uint64_t header_length = 0;
+    *header = NULL;
+    nt_status status = nt__read_beginning(path, LENGTH_SIZE + 1, &bytes, &length, &size);
+    if (status != NT_OK) return status;
+    status = check_header_length(bytes, length, size, &header_length);
+    nt__free(bytes);
+    if (status != NT_OK) return status;
+    status = nt__read_beginning(path, LENGTH_SIZE + header_length, &bytes, &length, &size);
+    if (status != NT_OK) return status;
+    if (length < LENGTH_SIZE + header_length)
+        status = nt__fail(NT_INVALID, "it was cut while it was read");
+    else
+        status = parse_header(bytes + LENGTH_SIZE, header_length, header);
+    nt__free(bytes);
+    *data_length = size - length;
+    return status;
+}
+
+nt_status nt__safetensors_check_size(const char *path) {
+    enum { LARGE = 64 << 20 };
+    struct stat info;
+    json_t *header;
+    size_t there;
+    if (stat(path, &info) != 0 || info.st_size < LARGE) return NT_OK;
+    nt_status status = nt__safetensors_read_header(path, &header, &there);
+    if (status != NT_OK) return status;
+    size_t stated = nt__safetensors_data_end(header);
+    json_decref(header);
+    if (there <= stated) return NT_OK;
+    return nt__fail(NT_INVALID, "%zu bytes follow the last tensor, whose data ends at byte %zu", there - stated,
+                    stated);
+}
+
+/* ---- reading: the file ------------------------------------------------------------------------------------------ */
+
 nt_status nt__safetensors_read(const char *path, nt__safetensors *out) {
     char *bytes;
     size_t length;
     *out = (nt__safetensors){0};
-    nt_status status = nt__read_file(path, &bytes, &length);
+    nt_status status = nt__safetensors_check_size(path);
+    if (status != NT_OK) return nt__fail_in(status, "reading '%s'", path);
+    status = nt__read_file(path, &bytes, &length);
     if (status != NT_OK) return status;
     status = nt__safetensors_take(bytes, length, out);
     return status == NT_OK ? NT_OK : nt__fail_in(status, "reading '%s'", path);

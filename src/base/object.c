@@ -6,7 +6,6 @@
 
 #include <elf.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <link.h>
 #include <string.h>
@@ -80,13 +79,11 @@ static nt_status check_file(int file, uint64_t size) {
 
 nt_status nt__check_shared_object(const char *path) {
     struct stat info;
-    int file = open(path, O_RDONLY | O_CLOEXEC);
-    if (file < 0) return nt__fail(errno == ENOENT ? NT_NOT_FOUND : NT_IO, "it cannot be opened: %s", strerror(errno));
-    nt_status status = NT_OK;
-    if (fstat(file, &info) != 0 || !S_ISREG(info.st_mode))
-        status = nt__fail(NT_INVALID, "it is no regular file");
-    else
-        status = check_file(file, (uint64_t)info.st_size);
+    int file;
+    nt_status status = nt__open_trusted(path, &file);
+    if (status != NT_OK) return status;
+    status = fstat(file, &info) == 0 ? check_file(file, (uint64_t)info.st_size)
+                                     : nt__fail(NT_IO, "it cannot be looked at: %s", strerror(errno));
     close(file);
     return status;
 }

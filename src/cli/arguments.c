@@ -182,6 +182,9 @@ nt_status nt__arguments_check_files(const nt__arguments *arguments, const char *
         if (access(file, F_OK) != 0) return fail_absent(file);
         if (is_folder(file))
             return nt__fail(NT_INVALID, "'%s' is a folder; name the C source file that has the experiment", file);
+        if (nt__is_special(file))
+            return nt__fail(NT_INVALID, "'%s' is a pipe or a device; name the C source file that has the experiment",
+                            file);
     }
     return NT_OK;
 }

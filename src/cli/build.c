@@ -307,11 +307,11 @@ static nt_status compile(build *b, char **path) {
 
 /* The first load of changed code could end the process, or give wrong numbers. */
 static nt_status refuse_changed(const build *b, char **path) {
-    bool whole;
-    nt_status status = nt__objects_check(*path, &whole);
-    if (status == NT_OK && whole) return NT_OK;
+    const char *wrong;
+    nt_status status = nt__objects_check(*path, &wrong);
+    if (status == NT_OK && !wrong) return NT_OK;
     if (status == NT_OK)
-        nt__notice("'%s' is compiled again: its compiled form, '%s', was changed on disk", b->request->files[0], *path);
+        nt__notice("'%s' is compiled again: its compiled form, '%s', %s", b->request->files[0], *path, wrong);
     nt__free(*path);
     *path = NULL;
     return status;
@@ -405,12 +405,22 @@ static void tell_refused_folder(const nt__objects *objects) {
                objects->why);
 }
 
+/* Before the compiler runs in vain. */
+static nt_status check_can_load(const nt__objects *objects) {
+    if (!nt__is_noexec(objects->folder)) return NT_OK;
+    return nt__fail(NT_INVALID,
+                    "compiled experiments cannot be loaded from '%s': it lies on a file system that is mounted noexec. "
+                    "Set %s to a folder on another one",
+                    objects->folder, objects->temporary ? "NITRO_CACHE_DIR or TMPDIR" : "NITRO_CACHE_DIR");
+}
+
 static nt_status prepare(build *b) {
     nt_status status = collect_flags(b);
     if (status == NT_OK) status = nt__compiler_find(&b->arena, &b->compiler);
     if (status == NT_OK) status = write_recipe(b);
     if (status == NT_OK) status = nt__objects_open(&b->objects);
     if (status == NT_OK) tell_refused_folder(&b->objects);
+    if (status == NT_OK) status = check_can_load(&b->objects);
     return status;
 }
 

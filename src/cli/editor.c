@@ -124,6 +124,30 @@ static int read_character(EditLine *line, wchar_t *out) {
 
 /* ---- lines ------------------------------------------------------------------------------------------------------ */
 
+/* The library would wait for the other end of a pipe. */
+static bool is_regular(const char *path) {
+    int file;
+    size_t size;
+    bool good = nt__open_regular(path, &file, &size) == NT_OK;
+    if (good) close(file);
+    if (!good) nt__fail_nothing();
+    return good;
+}
+
+/* A link of that name is not written through. What cannot be kept is no failure. */
+static void save_history(nt__editor *editor) {
+    HistEvent event;
+    int file;
+    FILE *out = nt__make_afresh(editor->file, &file) == NT_OK ? fdopen(file, "w") : NULL;
+    if (!out) {
+        nt__fail_nothing();
+        if (file >= 0) close(file);
+        return;
+    }
+    history(editor->history, &event, H_SAVE_FP, out);
+    fclose(out);
+}
+
 static bool open_history(nt__editor *editor, const char *file) {
     HistEvent event;
     editor->history = history_init();
@@ -132,7 +156,7 @@ static bool open_history(nt__editor *editor, const char *file) {
     history(editor->history, &event, H_SETUNIQUE, 1);
     el_set(editor->line, EL_HIST, history, editor->history);
     if (!file) return true;
-    history(editor->history, &event, H_LOAD, file);
+    if (is_regular(file)) history(editor->history, &event, H_LOAD, file);
     editor->file = nt__strdup(file);
     return editor->file != NULL;
 }
@@ -183,9 +207,8 @@ nt__line_result nt__editor_read(nt__editor *editor, const char **line) {
 }
 
 void nt__editor_close(nt__editor *editor) {
-    HistEvent event;
     if (!editor) return;
-    if (editor->history && editor->file) history(editor->history, &event, H_SAVE, editor->file);
+    if (editor->history && editor->file) save_history(editor);
     if (editor->history) history_end(editor->history);
     if (editor->line) el_end(editor->line);
     nt__text_free(&editor->text);

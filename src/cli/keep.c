@@ -22,7 +22,8 @@ static nt_status check_has_learned(const nt_run *run, bool is_loaded, const char
 /* Written beside and whole before the former file is moved away: a save that fails changes nothing. */
 static nt_status replace(nt_run *run, const char *path) {
     char *fresh = nt__sprintf("%s.new", path);
-    nt_status status = fresh ? nt_run_save(run, fresh) : NT_OUT_OF_MEMORY;
+    nt_status status = fresh ? nt__remove_file(fresh) : NT_OUT_OF_MEMORY; /* a link or a pipe is not to be written to */
+    if (status == NT_OK) status = nt_run_save(run, fresh);
     if (status == NT_OK) status = nt__keep_previous(path);
     if (status == NT_OK && rename(fresh, path) != 0)
         status = nt__fail(NT_IO, "cannot rename '%s' to '%s': %s", fresh, path, strerror(errno));

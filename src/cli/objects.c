@@ -23,13 +23,25 @@
 
 /* ---- the folder ------------------------------------------------------------------------------------------------- */
 
-/* What is loaded lies in it, so a folder that others may write into is no place for it: out->why says so. One that
- * cannot be made or used is passed over. */
-static nt_status judge(nt__objects *out, const char *folder, bool *usable) {
+static nt_status prepare(const char *folder) {
     nt_status status = nt__make_private_folder(folder);
-    *usable = status == NT_OK && access(folder, R_OK | W_OK | X_OK) == 0;
-    if (status == NT_INVALID) out->why = nt__strdup(nt_error_message());
-    return status == NT_OUT_OF_MEMORY || (status == NT_INVALID && !out->why) ? NT_OUT_OF_MEMORY : NT_OK;
+    if (status != NT_OK || access(folder, R_OK | W_OK | X_OK) == 0) return status;
+    int error = errno;
+    return nt__fail(NT_IO, "the folder '%s' cannot be used: %s%s", folder, strerror(error), nt__write_advice(error));
+}
+
+/* What is loaded lies in it, so a folder that others may write into is no place for it: out->why says so. One that
+ * cannot be made or used is passed over, and out->why says so of the one that the user named for nitro. */
+static nt_status judge(nt__objects *out, const char *folder, bool is_own, bool *usable) {
+    nt_status status = prepare(folder);
+    *usable = status == NT_OK;
+    if (status == NT_OK || status == NT_OUT_OF_MEMORY) return status;
+    if (status == NT_INVALID || is_own) {
+        out->why = nt__strdup(nt_error_message());
+        if (!out->why) return NT_OUT_OF_MEMORY;
+    }
+    nt__fail_nothing();
+    return NT_OK;
 }
 
 /* Takes the folder below a path in the environment when it can be used; out->folder stays NULL when not. Only nitro's
@@ -39,7 +51,7 @@ static nt_status try_below(nt__objects *out, const char *variable, const char *b
     bool is_own = strcmp(variable, "NITRO_CACHE_DIR") == 0, usable = false;
     if (!base || !*base || (base[0] != '/' && !is_own)) return NT_OK;
     char *folder = nt__sprintf("%s/%s", base, below);
-    nt_status status = folder ? judge(out, folder, &usable) : NT_OUT_OF_MEMORY;
+    nt_status status = folder ? judge(out, folder, is_own, &usable) : NT_OUT_OF_MEMORY;
     if (status == NT_OK && usable)
         out->folder = folder;
     else
@@ -49,8 +61,12 @@ static nt_status try_below(nt__objects *out, const char *variable, const char *b
 
 static nt_status open_temporary(nt__objects *out) {
     const char *parent = getenv("TMPDIR");
+    if (!parent || !*parent) parent = P_tmpdir;
     out->temporary = true;
-    out->folder = nt__sprintf("%s/nitro-XXXXXX", parent && *parent ? parent : P_tmpdir);
+    nt_status trusted = nt__check_trusted_folder(parent);
+    if (trusted == NT_INVALID)
+        return nt__fail(trusted, "there is no folder to compile in: %s, and name it with TMPDIR", nt_error_message());
+    out->folder = nt__sprintf("%s/nitro-XXXXXX", parent);
     if (!out->folder) return NT_OUT_OF_MEMORY;
     if (mkdtemp(out->folder)) return NT_OK;
     nt_status status =
@@ -115,7 +131,7 @@ nt_status nt__objects_sources(const nt__objects *objects, nt__recipe recipe, cha
     size_t length;
     *data = NULL;
     char *path = list_path(objects, recipe);
-    nt_status status = path ? nt__read_kept(path, MOST_BYTES, data, &length) : NT_OUT_OF_MEMORY;
+    nt_status status = path ? nt__read_trusted(path, MOST_BYTES, data, &length) : NT_OUT_OF_MEMORY;
     nt__free(path);
     if (status == NT_OUT_OF_MEMORY || !*data) return status == NT_OUT_OF_MEMORY ? status : NT_OK;
     split_lines(*data, files);
@@ -125,7 +141,7 @@ nt_status nt__objects_sources(const nt__objects *objects, nt__recipe recipe, cha
 static nt_status add_content(const char *path, nt__text *key) {
     char *data, hex[33];
     size_t length;
-    nt_status status = nt__read_regular(path, &data, &length);
+    nt_status status = nt__read_file(path, &data, &length);
     if (status != NT_OK) return status;
     nt__hash_hex(nt__hash_bytes(data, length), hex);
     nt__free(data);
@@ -174,16 +190,17 @@ nt_status nt__objects_keep(const nt__objects *objects, nt__recipe recipe, const 
     return status == NT_OK ? keep_list(objects, recipe, files) : status;
 }
 
-nt_status nt__objects_check(const char *path, bool *whole) {
+nt_status nt__objects_check(const char *path, const char **wrong) {
     char *data;
     size_t length;
     nt__hash kept;
-    *whole = false;
-    nt_status status = nt__read_kept(path, MOST_BYTES, &data, &length);
+    nt_status status = nt__read_trusted(path, MOST_BYTES, &data, &length);
     if (status == NT_OUT_OF_MEMORY) return status;
+    *wrong = status == NT_INVALID ? "may have been written by another user" : "was changed on disk";
+    if (status != NT_OK) nt__fail_nothing();
     if (data && length > sizeof kept) {
         memcpy(&kept, data + length - sizeof kept, sizeof kept);
-        *whole = nt__hash_equal(kept, nt__hash_bytes(data, length - sizeof kept));
+        if (nt__hash_equal(kept, nt__hash_bytes(data, length - sizeof kept))) *wrong = NULL;
     }
     nt__free(data);
     return NT_OK;
@@ -194,7 +211,7 @@ nt_status nt__objects_check(const char *path, bool *whole) {
 enum { DAY = 24 * 3600, UNUSED_KEPT = 30 * DAY, UNFINISHED_KEPT = DAY, ORPHAN_KEPT = 600 }; /* seconds */
 
 void nt__objects_touch(const char *path) {
-    utimensat(AT_FDCWD, path, NULL, 0);
+    utimensat(AT_FDCWD, path, NULL, AT_SYMLINK_NOFOLLOW);
 }
 
 static bool is_dots(const char *name) {

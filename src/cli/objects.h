@@ -8,11 +8,12 @@
 typedef struct nt__objects {
     char *folder;
     bool temporary; /* no folder of the user's could be had; this one goes away when it is closed */
-    char *why;      /* the folder there is was refused because others may write into it; NULL: it was not */
+    char *why;      /* why the folder that comes first was refused; NULL: it was not */
 } nt__objects;
 
 /* $NITRO_CACHE_DIR/experiments, else $XDG_CACHE_HOME/nitro/experiments, else ~/.cache/nitro/experiments, else a new
- * temporary folder; that one also in place of the first of these that others may write into. */
+ * temporary folder; that one also in place of the first of these that others may write into, and of a NITRO_CACHE_DIR
+ * that cannot be used. */
 nt_status nt__objects_open(nt__objects *out);
 void nt__objects_close(nt__objects *objects);
 
@@ -28,8 +29,9 @@ nt_status nt__objects_path(const nt__objects *objects, nt__recipe recipe, const 
 /* Keeps a finished object under its path, and the list of files for the recipe. */
 nt_status nt__objects_keep(const nt__objects *objects, nt__recipe recipe, const nt__words *files, const char *finished,
                            const char *path);
-/* Whether every byte of a kept object is as it was kept. Short memory is the only failure. */
-nt_status nt__objects_check(const char *path, bool *whole);
+/* *wrong is NULL when every byte of a kept object is as it was kept and nobody else could have written it; else what is
+ * wrong. Short memory is the only failure. */
+nt_status nt__objects_check(const char *path, const char **wrong);
 /* Notes that the object was used today. */
 void nt__objects_touch(const char *path);
 /* Deletes what nobody used for 30 days, and what builds left that were killed: after ten minutes when the process is

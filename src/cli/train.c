@@ -42,6 +42,20 @@ static nt_status save(nt__session *session) {
     return status;
 }
 
+/* Before hours of training: what is there may wait for ever for its other end, and keeps nothing. */
+static nt_status check_place(const nt__session *session) {
+    char *path = nt__session_weights(session);
+    if (!path) return NT_OUT_OF_MEMORY;
+    nt_status status = NT_OK;
+    if (nt__is_special(path))
+        status = nt__fail(NT_INVALID,
+                          "'%s', where the parameters are to be kept, is a pipe or a device: remove it or name another "
+                          "folder",
+                          path);
+    nt__free(path);
+    return status;
+}
+
 /* A full disk or short memory leaves good parameters: they are saved if that can be done, and the first failure is
  * told. */
 static nt__exit_code save_after_failure(nt__session *session, nt_status status, int64_t step) {
@@ -54,7 +68,9 @@ static nt__exit_code save_after_failure(nt__session *session, nt_status status, 
 /* What an interrupted run has reached is kept like that of a complete one, and before anything else can fail. A run
  * without a step keeps nothing: its initial values must not replace what an earlier run learned. */
 static nt__exit_code train(nt__session *session) {
-    nt_status status = nt_train(session->run);
+    nt_status status = check_place(session);
+    if (status != NT_OK) return nt__session_fail(session, status);
+    status = nt_train(session->run);
     if (status == NT_DIVERGED || status == NT_ENGINE) return nt__session_fail(session, status);
     int64_t step = nt_run_step(session->run);
     if (status != NT_OK && status != NT_INTERRUPTED) return save_after_failure(session, status, step);

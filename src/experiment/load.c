@@ -20,6 +20,8 @@ static nt_status open_copy(const char *path, char **name, int *file) {
     const char *temporary = getenv("TMPDIR");
     if (!temporary || !*temporary) temporary = P_tmpdir;
     for (int place = 0; place < 2; place++) {
+        nt_status status = place == 0 ? NT_OK : nt__check_trusted_folder(temporary);
+        if (status != NT_OK) return nt__fail_in(status, "it cannot be copied");
         *name = place == 0 ? nt__sprintf("%s.XXXXXX", path) : nt__sprintf("%s/nitro-object-XXXXXX", temporary);
         if (!*name) return NT_OUT_OF_MEMORY;
         *file = mkostemp(*name, O_CLOEXEC);
@@ -35,7 +37,7 @@ static nt_status copy(const char *path, char **name) {
     char *data;
     size_t length;
     int file = -1;
-    nt_status status = nt__read_file(path, &data, &length);
+    nt_status status = nt__read_trusted(path, SIZE_MAX, &data, &length);
     if (status != NT_OK) return status;
     status = open_copy(path, name, &file);
     if (status == NT_OK && !nt__write_all(file, data, length))
@@ -52,6 +54,10 @@ static nt_status open_object(const char *name) {
     // cppcheck-suppress leakNoVarFunctionCall
     if (dlopen(name, RTLD_NOW | RTLD_LOCAL)) return NT_OK;
     const char *problem = dlerror();
+    if (nt__is_noexec(name))
+        return nt__fail(NT_INVALID,
+                        "it lies on a file system that is mounted noexec, from which nothing can be loaded: put it on "
+                        "another one");
     /* The message has the copy's name, which nobody knows. */
     size_t length = strlen(name);
     if (strncmp(problem, name, length) == 0) problem += length + strspn(problem + length, ": ");

@@ -1,8 +1,6 @@
 /* The lines of a log, one at a time, and what can be told of one without parsing it.
  * Not here: what the lines say of a run.
  */
-#include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -28,34 +26,74 @@ nt_status nt__log_path(const char *run, char **out) {
                     "there is no folder and no file '%s': name the folder of a run; nitro runs lists them", run);
 }
 
+/* A line that is longer is none of nitro's: the text of an experiment's files, its longest, has a few MiB. */
+enum { LONGEST = 64 << 20, FIRST_ROOM = 64 << 10 };
+
+/* What was read of the file: lines that were given, the line at hand, what is behind it. */
+typedef struct reader {
+    const char *path;
+    int file;
+    char *bytes;
+    size_t begin, end, room; /* the line at hand begins at `begin`, and up to `end` was read */
+    int64_t number;          /* of the line at hand */
+} reader;
+
 /* The end of the line is not counted. Empty lines are nothing. */
-static nt_status give(char *text, size_t length, int64_t number, nt__line_function function, void *context) {
-    text[length] = 0;
+static nt_status give(reader *r, char *end, nt__line_function function, void *context) {
+    char *text = r->bytes + r->begin;
+    size_t length = (size_t)(end - text);
+    *end = 0;
+    r->begin += length + 1;
+    int64_t number = r->number++;
     return length ? function(&(nt__log_line_text){text, length, number}, context) : NT_OK;
 }
 
-static nt_status read_lines(FILE *file, nt__line_function function, void *context, size_t *torn) {
-    char *text = NULL;
-    size_t room = 0;
-    ssize_t length;
-    nt_status status = NT_OK;
-    for (int64_t number = 1; status == NT_OK && (length = getline(&text, &room, file)) > 0; number++) {
-        bool is_whole = text[length - 1] == '\n';
-        if (is_whole) status = give(text, (size_t)length - 1, number, function, context);
-        if (!is_whole) *torn = (size_t)length;
+/* Reads more of the file behind the line at hand; *got is 0 at its end. */
+static nt_status read_more(reader *r, size_t *got) {
+    memmove(r->bytes, r->bytes + r->begin, r->end - r->begin);
+    r->end -= r->begin;
+    r->begin = 0;
+    if (r->end >= LONGEST)
+        return nt__fail(NT_INVALID, "'%s' is no log of nitro's: line %lld has more than %d bytes", r->path,
+                        (long long)r->number, LONGEST);
+    if (r->end == r->room) {
+        char *grown = nt__realloc(r->bytes, 2 * r->room, 1);
+        if (!grown) return NT_OUT_OF_MEMORY;
+        r->bytes = grown;
+        r->room *= 2;
     }
-    free(text);
+    nt_status status = nt__read_some(r->file, r->path, r->bytes + r->end, r->room - r->end, got);
+    r->end += *got;
+    return status;
+}
+
+static nt_status read_lines(reader *r, nt__line_function function, void *context, size_t *torn) {
+    nt_status status = NT_OK;
+    size_t got = 1, seen = 0; /* no line ends in the first bytes of the line at hand */
+    while (status == NT_OK && got) {
+        char *end = memchr(r->bytes + r->begin + seen, '\n', r->end - r->begin - seen);
+        if (end) {
+            status = give(r, end, function, context);
+            seen = 0;
+        } else {
+            seen = r->end - r->begin;
+            status = read_more(r, &got);
+        }
+    }
+    *torn = status == NT_OK ? r->end - r->begin : 0;
     return status;
 }
 
 nt_status nt__log_lines(const char *path, nt__line_function function, void *context, size_t *torn) {
-    FILE *file = fopen(path, "re");
+    reader r = {.path = path, .room = FIRST_ROOM, .number = 1};
+    size_t size;
     *torn = 0;
-    if (!file) return nt__fail(NT_IO, "cannot read '%s': %s", path, strerror(errno));
-    errno = 0;
-    nt_status status = read_lines(file, function, context, torn);
-    if (status == NT_OK && ferror(file)) status = nt__fail(NT_IO, "cannot read '%s': %s", path, strerror(errno));
-    fclose(file);
+    nt_status status = nt__open_regular(path, &r.file, &size);
+    if (status != NT_OK) return status;
+    r.bytes = nt__alloc(r.room, 1);
+    status = r.bytes ? read_lines(&r, function, context, torn) : NT_OUT_OF_MEMORY;
+    nt__free(r.bytes);
+    close(r.file);
     return status;
 }
 

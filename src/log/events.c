@@ -111,10 +111,13 @@ static nt_status cut_file(const char *folder, const char *name, int64_t length) 
     struct stat info;
     if (!path) return NT_OUT_OF_MEMORY;
     nt_status status = NT_OK;
-    bool is_longer = stat(path, &info) == 0 && info.st_size > length;
-    if (is_longer && truncate(path, length) != 0)
-        status = nt__fail(NT_IO, "cannot cut '%s' to the %lld bytes that the run goes on from: %s", path,
-                          (long long)length, strerror(errno));
+    bool is_longer = lstat(path, &info) == 0 && (!S_ISREG(info.st_mode) || info.st_size > length);
+    int file = -1;
+    if (is_longer) status = nt__open_own(path, &file);
+    if (file >= 0 && ftruncate(file, length) != 0) status = nt__fail(NT_IO, "'%s': %s", path, strerror(errno));
+    if (file >= 0) close(file);
+    if (status != NT_OK)
+        nt__fail_in(status, "cannot cut an event file to the %lld bytes that the run goes on from", (long long)length);
     nt__free(path);
     return status;
 }
@@ -171,8 +174,9 @@ nt_status nt__events_open(const char *folder, nt__events *out) {
     *out = (nt__events){.file = -1};
     nt_status status = name_file(folder, out);
     if (status == NT_OK) {
-        out->file = open(out->path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-        if (out->file < 0) status = fail_to_write(out);
+        status = nt__make_afresh(out->path, &out->file);
+        if (status != NT_OK && status != NT_OUT_OF_MEMORY)
+            status = nt__fail_in(NT_IO, "%s: cannot write the log", out->path);
     }
     Nt__Board__Event version = NT__BOARD__EVENT__INIT;
     char text[] = "brain.Event:2";

@@ -2,7 +2,6 @@
  * Not here: what is in a line.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -19,9 +18,9 @@ nt_status nt__log_file_open(const char *path, nt__log_file *out) {
     *out = (nt__log_file){.file = -1};
     out->path = nt__strdup(path);
     out->fresh = out->path ? nt__sprintf("%s.new", path) : NULL;
-    if (out->fresh) out->file = open(out->fresh, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    if (out->file >= 0) return NT_OK;
-    nt_status status = out->fresh ? fail_to_write(out) : NT_OUT_OF_MEMORY;
+    nt_status status = out->fresh ? nt__make_afresh(out->fresh, &out->file) : NT_OUT_OF_MEMORY;
+    if (status == NT_OK) return NT_OK;
+    if (status != NT_OUT_OF_MEMORY) status = nt__fail_in(NT_IO, "%s: cannot write the log", path);
     nt__log_file_close(out);
     return status;
 }
@@ -34,7 +33,7 @@ static bool ends_line(const char *bytes, size_t size, int64_t length) {
 
 static nt_status read_lines(const char *path, int64_t length, char **out) {
     size_t size;
-    nt_status status = nt__read_regular(path, out, &size);
+    nt_status status = nt__read_file(path, out, &size);
     if (status != NT_OK) return status;
     if (ends_line(*out, size, length)) {
         (*out)[length] = 0;

@@ -85,10 +85,11 @@ static nt_status read_program(const nt__disk *disk, const char *name, head *h, n
     *out = (nt__disk_program){0};
     *problem = "";
     if (snprintf(path, sizeof path, "%s/%s", disk->folder, name) >= (int)sizeof path) return NT_OK;
-    nt_status status = nt__read_kept(path, nt__disk_most(disk), &out->data, &length);
+    nt_status status = nt__read_trusted(path, nt__disk_most(disk), &out->data, &length);
     if (status == NT_OUT_OF_MEMORY) return status;
     if (status != NT_OK) {
         if (status != NT_NOT_FOUND) *problem = "it cannot be read";
+        if (status == NT_INVALID) *problem = "another user may have written it";
         nt__fail_nothing();
         return NT_OK;
     }

@@ -8,7 +8,7 @@
 
 /* ---- the folder (folder.c) -------------------------------------------------------------------------------------- */
 
-enum { NT__DISK_WHY = 320 };
+enum { NT__DISK_WHY = 640 };
 
 typedef struct nt__disk {
     char *folder;           /* NULL: none is used, */

@@ -4,7 +4,6 @@
 #include "program/disk.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,9 +49,10 @@ static nt_status hash_plugin(const nt__disk *disk, int file, const char *path, n
 }
 
 static nt_status find_plugin(const nt__disk *disk, const char *path, nt__hash *out) {
-    int file = open(path, O_RDONLY | O_CLOEXEC);
-    if (file < 0) return nt__fail(NT_IO, "cannot open the plugin '%s': %s", path, strerror(errno));
-    nt_status status = hash_plugin(disk, file, path, out);
+    int file;
+    nt_status status = nt__open_trusted(path, &file);
+    if (status != NT_OK) return nt__fail_in(status, "the plugin");
+    status = hash_plugin(disk, file, path, out);
     close(file);
     return status;
 }

@@ -141,7 +141,7 @@ bool nt__disk_remove(const nt__disk *disk, const char *name) {
 
 void nt__disk_touch(const nt__disk *disk, const char *name) {
     char path[PATH_MAX];
-    if (path_of(disk, name, path)) utimensat(AT_FDCWD, path, NULL, 0);
+    if (path_of(disk, name, path)) utimensat(AT_FDCWD, path, NULL, AT_SYMLINK_NOFOLLOW);
 }
 
 /* False: it is gone, or no regular file. */
@@ -209,7 +209,7 @@ nt_status nt__disk_get(const nt__disk *disk, const char *name, char **data, size
     *data = NULL;
     *length = 0;
     nt_status status =
-        path_of(disk, name, path) ? nt__read_kept(path, nt__disk_most(disk), &file, &bytes) : NT_NOT_FOUND;
+        path_of(disk, name, path) ? nt__read_trusted(path, nt__disk_most(disk), &file, &bytes) : NT_NOT_FOUND;
     if (status == NT_OUT_OF_MEMORY) return status;
     if (status != NT_OK) nt__fail_nothing();
     bool whole = file && bytes >= sizeof wanted;
@@ -249,7 +249,8 @@ void nt__disk_guard_begin(const nt__disk *disk, const char *program, nt__disk_gu
     clock_gettime(CLOCK_REALTIME, &now);
     snprintf(guard->name, sizeof guard->name, "%ld-%ld-%u%s", (long)getpid(), now.tv_nsec,
              atomic_fetch_add(&counter, 1), mark_ending);
-    guard->file = path_of(disk, guard->name, path) ? open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600) : -1;
+    guard->file =
+        path_of(disk, guard->name, path) ? open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600) : -1;
     if (guard->file < 0) return;
     bool marked = flock(guard->file, LOCK_EX | LOCK_NB) == 0 &&
                   write(guard->file, program, strlen(program)) == (ssize_t)strlen(program);
@@ -272,8 +273,11 @@ static void read_mark(int file, char out[NT__DISK_NAME]) {
 
 static void look_at_mark(const nt__disk *disk, const nt__disk_file *mark) {
     char path[PATH_MAX], program[NT__DISK_NAME];
-    int file = path_of(disk, mark->name, path) ? open(path, O_RDONLY | O_CLOEXEC) : -1;
-    if (file < 0) return;
+    int file;
+    if (!path_of(disk, mark->name, path) || nt__open_trusted(path, &file) != NT_OK) {
+        nt__fail_nothing();
+        return;
+    }
     if (flock(file, LOCK_EX | LOCK_NB) == 0) {
         read_mark(file, program);
         if (*program) nt__disk_remove(disk, program);

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DIGITS = 32, LENGTH_SIZE = 8, CHUNK = 1 << 20 };
+enum { DIGITS = 32, CHUNK = 1 << 20 };
 
 static const char hash_key[] = "content_hash", facts_key[] = "nitro_record";
 static const char no_digits[DIGITS + 1] = "00000000000000000000000000000000";
@@ -164,9 +164,11 @@ static nt_status check_record(nt__record *record, const content *seen, nt__hash 
 static nt_status read_record(const char *path, nt__record *out, nt__hash *hash) {
     char *bytes;
     size_t length;
+    nt_status status = nt__safetensors_check_size(path);
+    if (status != NT_OK) return status;
     content seen = {.hasher = nt__hasher_new()};
     if (!seen.hasher) return NT_OUT_OF_MEMORY;
-    nt_status status = nt__read_looking(path, look_at_part, &seen, &bytes, &length);
+    status = nt__read_looking(path, look_at_part, &seen, &bytes, &length);
     *hash = nt__hasher_end(seen.hasher);
     if (status == NT_OK) status = nt__safetensors_take(bytes, length, &out->file);
     if (status == NT_OK) status = check_record(out, &seen, *hash);
@@ -187,58 +189,22 @@ nt_status nt__record_read(const char *path, nt__record *out) {
 
 /* ---- reading the facts alone ------------------------------------------------------------------------------------ */
 
-/* The end of the arrays' bytes, counted from the first of them. */
-static size_t data_end(const json_t *header) {
-    const char *name;
-    const json_t *entry;
-    json_int_t end = 0;
-    json_object_foreach((json_t *)header, name, entry) {
-        json_int_t one = json_integer_value(json_array_get(json_object_get(entry, "data_offsets"), 1));
-        if (one > end) end = one;
-    }
-    return (size_t)end;
-}
-
-static nt_status take_header(char *bytes, size_t length, size_t size, json_t **facts, nt__hash *hash) {
-    json_error_t error;
-    json_t *header = json_loadb(bytes + LENGTH_SIZE, length - LENGTH_SIZE, JSON_REJECT_DUPLICATES, &error);
-    if (!header) return nt__fail(NT_INVALID, "its header is not JSON: %s", error.text);
+static nt_status take_header(const json_t *header, size_t there, json_t **facts, nt__hash *hash) {
     const json_t *metadata = json_object_get(header, "__metadata__");
     const char *digits = json_string_value(json_object_get(metadata, hash_key));
-    nt_status status;
-    if (!digits || !nt__hash_from_hex(digits, hash))
-        status = fail_not_a_record();
-    else if (data_end(header) != size - length)
-        status = nt__fail(NT_INVALID, "it was cut: its arrays have %zu bytes, %zu are there", data_end(header),
-                          size - length);
-    else
-        status = parse_facts(json_string_value(json_object_get(metadata, facts_key)), facts);
-    json_decref(header);
-    return status;
-}
-
-static nt_status read_header(const char *path, char **bytes, json_t **facts, nt__hash *hash) {
-    size_t length, size;
-    uint64_t header;
-    nt_status status = nt__read_beginning(path, LENGTH_SIZE, bytes, &length, &size);
-    if (status != NT_OK) return status;
-    if (length < LENGTH_SIZE) return nt__fail(NT_INVALID, "it has %zu bytes, which is no record", size);
-    memcpy(&header, *bytes, LENGTH_SIZE);
-    if (header > size - LENGTH_SIZE)
-        return nt__fail(NT_INVALID, "it was cut, or it is no record: its header has %llu bytes, %zu are there",
-                        (unsigned long long)header, size - LENGTH_SIZE);
-    nt__free(*bytes);
-    status = nt__read_beginning(path, LENGTH_SIZE + header, bytes, &length, &size);
-    if (status != NT_OK) return status;
-    if (length < LENGTH_SIZE + header) return nt__fail(NT_INVALID, "it was cut while it was read");
-    return take_header(*bytes, length, size, facts, hash);
+    size_t stated = nt__safetensors_data_end(header);
+    if (!digits || !nt__hash_from_hex(digits, hash)) return fail_not_a_record();
+    if (stated == there) return parse_facts(json_string_value(json_object_get(metadata, facts_key)), facts);
+    return nt__fail(NT_INVALID, "it was cut: its arrays have %zu bytes, %zu are there", stated, there);
 }
 
 nt_status nt__record_read_header(const char *path, json_t **facts, nt__hash *hash) {
-    char *bytes = NULL;
+    json_t *header;
+    size_t there;
     *facts = NULL;
-    nt_status status = read_header(path, &bytes, facts, hash);
-    nt__free(bytes);
+    nt_status status = nt__safetensors_read_header(path, &header, &there);
+    if (status == NT_OK) status = take_header(header, there, facts, hash);
+    json_decref(header);
     return status == NT_OK ? NT_OK : nt__fail_in(status, "reading the record '%s'", path);
 }
 

@@ -201,11 +201,13 @@ static nt_status parse(const char *text, size_t length, nt__manifest *out) {
     return status;
 }
 
+enum { MOST_BYTES = 64 << 20 }; /* some 100,000 checkpoints */
+
 nt_status nt__manifest_read_file(const char *path, nt__manifest *out) {
     *out = (nt__manifest){0};
     char *text;
     size_t length;
-    nt_status status = nt__read_regular(path, &text, &length);
+    nt_status status = nt__read_kept(path, MOST_BYTES, &text, &length);
     if (status == NT_NOT_FOUND) {
         nt__fail_nothing();
         return NT_OK;

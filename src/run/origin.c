@@ -33,7 +33,7 @@ static nt_status read_source(nt_run *run, const char *path, size_t *room, nt__so
     if (!out->path) return NT_OUT_OF_MEMORY;
     if (!is_small(path, *room, &out->why)) return NT_OK;
     out->why = "it could not be read";
-    nt_status status = nt__read_regular(path, &data, &length);
+    nt_status status = nt__read_file(path, &data, &length);
     if (status != NT_OK) {
         nt__fail_nothing();
         return status == NT_OUT_OF_MEMORY ? nt__fail(status, "no memory for the text of '%s'", path) : NT_OK;

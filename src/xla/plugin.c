@@ -48,11 +48,20 @@ static nt_status fail_to_load(nt_status status, const char *path, const char *re
     return nt__fail(status, "plugin '%s' cannot be loaded as a shared object: %s; %s", path, reason, how_to_get_one);
 }
 
+static nt_status fail_noexec(const char *path) {
+    return nt__fail(
+        NT_INVALID,
+        "plugin '%s' lies on a file system that is mounted noexec, from which nothing can be loaded: copy it "
+        "to another one and set NITRO_PLUGIN to its new path",
+        path);
+}
+
 /* The table of a plugin that is not initialised. */
 static nt_status open_table(const char *path, const PJRT_Api **out) {
     nt_status status = nt__check_shared_object(path);
     if (status != NT_OK) return fail_to_load(status, path, nt_error_message());
     void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (!handle && nt__is_noexec(path)) return fail_noexec(path);
     if (!handle) return fail_to_load(NT_INVALID, path, dlerror());
     const PJRT_Api *(*get_api)(void);
     *(void **)&get_api = dlsym(handle, "GetPjrtApi");
@@ -114,10 +123,12 @@ static nt_status search_folders(search *found, const char *folders) {
 static bool read_version_beside(const char *path, int *major, int *minor) {
     char beside[NT__PATH_SIZE];
     if (snprintf(beside, sizeof beside, "%s.api", path) >= (int)sizeof beside) return false;
-    FILE *file = fopen(beside, "r");
-    if (!file) return false;
-    bool good = fscanf(file, "%d %d", major, minor) == 2;
-    fclose(file);
+    enum { MOST = 64 };
+    char *text;
+    size_t length;
+    bool good = nt__read_trusted(beside, MOST, &text, &length) == NT_OK && sscanf(text, "%d %d", major, minor) == 2;
+    nt__free(text);
+    if (!good) nt__fail_nothing();
     return good;
 }
 

@@ -168,8 +168,132 @@ static void bytes_after_the_last_member_are_refused(void **state) {
     packed = nt__realloc(packed, length + 3, 1);
     memcpy(packed + length, "abc", 3);
     assert_null(read_bytes(packed, length + 3));
-    assert_message_has("incorrect header check");
+    assert_message_has("what follows is neither zeros nor more gzip data: it begins with 61");
+    memcpy(packed + length, "\0\0\1", 3); /* zeros, and then something */
+    assert_null(read_bytes(packed, length + 3));
+    assert_message_has("it begins with 01");
+    memcpy(packed + length, "\x1f\x8b", 2); /* another member, which is cut */
+    assert_null(read_bytes(packed, length + 2));
+    assert_message_has("the gzip stream ends early");
     nt__free(packed);
+}
+
+/* ---- what gzip files are like ----------------------------------------------------------------------------------- */
+
+/* The content in parts that are put together here. */
+typedef struct content {
+    unsigned char bytes[8192];
+    size_t length;
+} content;
+
+static void add(content *out, const void *bytes, size_t length) {
+    memcpy(out->bytes + out->length, bytes, length);
+    out->length += length;
+}
+
+/* One member; `header` has the parts that a header may have. */
+static void add_member(content *out, gz_header *header, const void *bytes, size_t length) {
+    z_stream stream = {.next_in = (Bytef *)(uintptr_t)bytes,
+                       .avail_in = (uInt)length,
+                       .next_out = out->bytes + out->length,
+                       .avail_out = (uInt)(sizeof out->bytes - out->length)};
+    assert_int_equal(deflateInit2(&stream, 9, Z_DEFLATED, 16 + MAX_WBITS, 8, Z_DEFAULT_STRATEGY), Z_OK);
+    if (header) assert_int_equal(deflateSetHeader(&stream, header), Z_OK);
+    assert_int_equal(deflate(&stream, Z_FINISH), Z_STREAM_END);
+    out->length = sizeof out->bytes - stream.avail_out;
+    deflateEnd(&stream);
+}
+
+/* u8[5]: 1 2 3 4 5 */
+static const unsigned char five[] = {0, 0, 8, 1, 0, 0, 0, 5, 1, 2, 3, 4, 5};
+static const unsigned char zeros[600];
+
+static void assert_five(const content *file) {
+    nt_array *array = read_bytes(file->bytes, file->length);
+    if (!array) fail_msg("%s", nt_error_message());
+    assert_int_equal(array->bytes, 5);
+    assert_memory_equal(array->data, five + 8, 5);
+    nt_array_free(array);
+}
+
+/* Tapes and some copies fill the last block with zeros; gzip, zcat and Python read such files. */
+static void zeros_after_the_end_are_padding(void **state) {
+    (void)state;
+    for (size_t padding = 0; padding <= sizeof zeros; padding += padding < 4 ? 1 : 149) {
+        content file = {.length = 0};
+        add_member(&file, NULL, five, sizeof five);
+        add(&file, zeros, padding);
+        assert_five(&file);
+    }
+}
+
+static void members_with_nothing_in_them_and_between_padding(void **state) {
+    (void)state;
+    content file = {.length = 0};
+    add_member(&file, NULL, "", 0);
+    add_member(&file, NULL, five, 6);
+    add(&file, zeros, 512);
+    add_member(&file, NULL, "", 0);
+    add_member(&file, NULL, five + 6, sizeof five - 6);
+    add_member(&file, NULL, "", 0);
+    add(&file, zeros, 3);
+    assert_five(&file);
+}
+
+static void headers_may_have_all_their_parts(void **state) {
+    (void)state;
+    gz_header header = {.text = 1,
+                        .time = 1700000000,
+                        .os = 3,
+                        .extra = (Bytef *)(uintptr_t) "AB\4\0data",
+                        .extra_len = 8,
+                        .name = (Bytef *)(uintptr_t) "a name.idx",
+                        .comment = (Bytef *)(uintptr_t) "a comment",
+                        .hcrc = 1};
+    content file = {.length = 0};
+    add_member(&file, &header, five, sizeof five);
+    assert_five(&file);
+    file.bytes[16] ^= 1; /* the header's own sum does not fit */
+    assert_null(read_bytes(file.bytes, file.length));
+    assert_message_has("header crc mismatch");
+}
+
+/* The sizes of the header are held against what comes out before all of it does. */
+static void a_bomb_is_refused_at_its_first_byte_too_many(void **state) {
+    (void)state;
+    static unsigned char bytes[64 << 10];
+    const unsigned char little[] = {0, 0, 8, 1, 0, 0, 0, 10};
+    gzFile file = gzopen(scratch("bomb.gz"), "wb9");
+    assert_int_equal(gzwrite(file, little, sizeof little), sizeof little);
+    for (int i = 0; i < 1024; i++) assert_int_equal(gzwrite(file, bytes, sizeof bytes), sizeof bytes);
+    assert_int_equal(gzclose(file), Z_OK);
+    size_t before = nt__memory().total;
+    assert_null(read_file(scratch("bomb.gz")));
+    assert_message_has("the header states u8[10], which needs 10 bytes; more bytes follow them");
+    assert_true(nt__memory().total - before < 20);
+    /* The other way round: more is stated than the file can hold. */
+    const unsigned char much[] = {0, 0, 8, 2, 0x7f, 0xff, 0xff, 0xff, 0x7f, 0xff, 0xff, 0xff, 1, 2, 3};
+    content small = {.length = 0};
+    add_member(&small, NULL, much, sizeof much);
+    assert_null(read_bytes(small.bytes, small.length));
+    assert_message_has("u8[2147483647,2147483647]");
+    assert_message_has("cannot hold that many");
+}
+
+/* A file of holes is looked at by its size, and not read. */
+static void a_huge_file_of_holes_is_refused_by_its_size(void **state) {
+    (void)state;
+    scratch_put("holes.idx", five, sizeof five);
+    assert_int_equal(truncate(scratch("holes.idx"), (off_t)1 << 40), 0);
+    assert_null(read_file(scratch("holes.idx")));
+    assert_message_has("1099511627763 bytes follow them");
+}
+
+static void a_pipe_is_refused(void **state) {
+    (void)state;
+    assert_int_equal(mkfifo(scratch("pipe.idx"), 0600), 0);
+    assert_null(read_file(scratch("pipe.idx")));
+    assert_message_has("it is a pipe and no regular file");
 }
 
 /* As large as a real set of images, so that unpacking needs many rounds. */
@@ -251,7 +375,7 @@ static void a_missing_file_is_explained(void **state) {
 static void a_folder_is_not_a_file(void **state) {
     (void)state;
     assert_null(nt_idx_read(NULL, scratch_folder));
-    assert_message_has("Is a directory");
+    assert_message_has("it is a folder and no regular file");
 }
 
 /* ---- refused memory --------------------------------------------------------------------------------------------- */
@@ -285,6 +409,12 @@ int main(void) {
         cmocka_unit_test(every_cut_is_refused),
         cmocka_unit_test(every_flipped_bit_is_refused_or_harmless),
         cmocka_unit_test(bytes_after_the_last_member_are_refused),
+        cmocka_unit_test(zeros_after_the_end_are_padding),
+        cmocka_unit_test(members_with_nothing_in_them_and_between_padding),
+        cmocka_unit_test(headers_may_have_all_their_parts),
+        cmocka_unit_test(a_bomb_is_refused_at_its_first_byte_too_many),
+        cmocka_unit_test(a_huge_file_of_holes_is_refused_by_its_size),
+        cmocka_unit_test(a_pipe_is_refused),
         cmocka_unit_test(a_real_file_plain_packed_and_cut),
         cmocka_unit_test(files_are_found_packed_or_not),
         cmocka_unit_test(the_given_name_comes_first),

@@ -11,6 +11,8 @@
 
 #include "golden.h"
 
+#include <zlib.h>
+
 /* The types that NumPy has, by its names. */
 static const struct {
     nt_dtype dtype;
@@ -331,6 +333,52 @@ static void every_flipped_bit_is_refused_or_fits(void **state) {
 
 /* ---- writing that fails ----------------------------------------------------------------------------------------- */
 
+/* ---- large, packed, and no file --------------------------------------------------------------------------------- */
+
+/* A gzip file is unpacked as far as the header states, and looked into for one byte more. */
+static void a_packed_file_is_read_to_the_stated_size(void **state) {
+    (void)state;
+    static char much[1 << 20];
+    char *plain;
+    size_t length;
+    nt_array *array = counting(NT_F32, nt_dims(3, 4)), *read;
+    assert_int_equal(nt_npy_write(scratch("plain.npy"), array), NT_OK);
+    assert_int_equal(nt__read_file(scratch("plain.npy"), &plain, &length), NT_OK);
+    for (int too_much = 0; too_much < 2; too_much++) {
+        gzFile file = gzopen(scratch("packed.npy.gz"), "wb9");
+        assert_int_equal(gzwrite(file, plain, (unsigned)length), (int)length);
+        for (int i = 0; too_much && i < 64; i++) assert_int_equal(gzwrite(file, much, sizeof much), (int)sizeof much);
+        assert_int_equal(gzclose(file), Z_OK);
+        read = nt_npy_read(scratch("packed.npy.gz"));
+        if (!too_much) assert_same(read, array);
+        if (too_much) assert_null(read);
+        if (too_much) assert_message_has("f32[3,4], which needs 48 bytes; more bytes follow them");
+        nt_array_free(read);
+    }
+    nt__free(plain);
+    nt_array_free(array);
+}
+
+static void what_cannot_be_there_is_not_made(void **state) {
+    (void)state;
+    char text[16];
+    nt_array *array = counting(NT_U8, nt_dims(4));
+    assert_int_equal(nt_npy_write(scratch("holes.npy"), array), NT_OK);
+    nt_array_free(array);
+    assert_int_equal(truncate(scratch("holes.npy"), (off_t)1 << 40), 0);
+    assert_null(nt_npy_read(scratch("holes.npy")));
+    assert_message_has("which needs 4 bytes; 1099511627644 bytes follow them");
+    snprintf(text, sizeof text, "\x93NUMPY\x02%c", 0);
+    memcpy(text + 8, "\x00\x00\x00\x40", 4); /* a header of 1 GiB, in a file of holes that has it */
+    scratch_put("header.npy", text, 12);
+    assert_int_equal(truncate(scratch("header.npy"), (off_t)1 << 40), 0);
+    assert_null(nt_npy_read(scratch("header.npy")));
+    assert_message_has("the header is stated to have 1073741824 bytes; no more than 1048576 are read");
+    assert_int_equal(mkfifo(scratch("pipe.npy"), 0600), 0);
+    assert_null(nt_npy_read(scratch("pipe.npy")));
+    assert_message_has("it is a pipe and no regular file");
+}
+
 static void what_cannot_be_written_is_explained(void **state) {
     (void)state;
     nt_array *half = counting(NT_BF16, nt_dims(2, 3)), *whole = counting(NT_F32, nt_dims(2, 3));
@@ -381,6 +429,8 @@ int main(void) {
         cmocka_unit_test(a_bool_is_0_or_1),
         cmocka_unit_test(every_cut_is_refused),
         cmocka_unit_test(every_flipped_bit_is_refused_or_fits),
+        cmocka_unit_test(a_packed_file_is_read_to_the_stated_size),
+        cmocka_unit_test(what_cannot_be_there_is_not_made),
         cmocka_unit_test(what_cannot_be_written_is_explained),
         cmocka_unit_test(every_refused_allocation_is_reported),
     };

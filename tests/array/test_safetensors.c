@@ -318,6 +318,38 @@ static void arrays_are_in_the_order_of_their_data(void **state) {
     nt__safetensors_free(&file);
 }
 
+/* A file of holes is looked at by its size before it is read; what a header takes in memory is held against its size.
+ */
+static void huge_files_are_refused_before_they_are_read(void **state) {
+    (void)state;
+    enum { ZEROS = 4 << 20 };
+    static const char header[] = "{\"a\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":[0,4]}}";
+    uint64_t length = sizeof header - 1;
+    char *bytes = nt__alloc(8 + ZEROS, 1);
+    nt__safetensors file;
+    memcpy(bytes, &length, 8);
+    memcpy(bytes + 8, header, length);
+    scratch_put("holes.safetensors", bytes, 8 + length + 4);
+    assert_int_equal(truncate(scratch("holes.safetensors"), (off_t)1 << 40), 0);
+    assert_int_equal(nt__safetensors_read(scratch("holes.safetensors"), &file), NT_INVALID);
+    assert_non_null(strstr(nt_error_message(), "bytes follow the last tensor, whose data ends at byte 4"));
+
+    length = ZEROS;
+    memcpy(bytes, &length, 8);
+    memset(bytes + 8, '0', ZEROS);
+    memcpy(bytes + 8, "{\"a\":[", 6);
+    for (size_t i = 7; i + 4 < ZEROS; i += 2) bytes[8 + i] = ',';
+    memcpy(bytes + 8 + ZEROS - 2, "]}", 2);
+    scratch_put("dense.safetensors", bytes, 8 + ZEROS);
+    assert_int_equal(nt__safetensors_read(scratch("dense.safetensors"), &file), NT_INVALID);
+    assert_non_null(strstr(nt_error_message(), "the header is no list of tensors: its 4194304 bytes have 2097"));
+    nt__free(bytes);
+
+    assert_int_equal(mkfifo(scratch("pipe.safetensors"), 0600), 0);
+    assert_int_equal(nt__safetensors_read(scratch("pipe.safetensors"), &file), NT_IO);
+    assert_non_null(strstr(nt_error_message(), "it is a pipe and no regular file"));
+}
+
 static void a_missing_file_is_not_found(void **state) {
     (void)state;
     nt__safetensors file;
@@ -645,6 +677,7 @@ int main(void) {
         cmocka_unit_test(headers_the_format_forbids),
         cmocka_unit_test(tensors_that_no_array_can_be_are_set_apart),
         cmocka_unit_test(arrays_are_in_the_order_of_their_data),
+        cmocka_unit_test(huge_files_are_refused_before_they_are_read),
         cmocka_unit_test(a_missing_file_is_not_found),
         cmocka_unit_test(what_is_written_is_read_again),
         cmocka_unit_test(the_written_bytes_are_the_format),

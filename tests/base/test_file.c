@@ -10,9 +10,12 @@
 #include "scratch.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 
 /* ---- time, files ------------------------------------------------------------------------------------------------ */
 
@@ -175,7 +178,7 @@ static void what_cannot_be_read_is_named(void **state) {
     assert_non_null(strstr(nt_error_message(), "absent': No such file or directory"));
     assert_int_equal(nt__read_file(scratch_folder, &data, &length), NT_IO);
     assert_null(data);
-    assert_non_null(strstr(nt_error_message(), "Is a directory"));
+    assert_non_null(strstr(nt_error_message(), "it is a folder and no regular file"));
     scratch_put("present", "12345", 5);
     nt__memory_fail_at(1);
     assert_int_equal(nt__read_file(scratch("present"), &data, &length), NT_OUT_OF_MEMORY);
@@ -183,46 +186,111 @@ static void what_cannot_be_read_is_named(void **state) {
     assert_non_null(strstr(nt_error_message(), "present"));
 }
 
-/* A pipe states no size, so the buffer has to grow. */
-static void *fill_pipe(void *end) {
-    char block[1000];
-    memset(block, 'p', sizeof block);
-    for (int i = 0; i < 200; i++)
-        if (write(*(int *)end, block, sizeof block) != sizeof block) break;
-    close(*(int *)end);
-    return NULL;
-}
-
-static nt_status read_pipe(char **data, size_t *length) {
-    int ends[2];
-    char path[64];
-    pthread_t thread;
-    assert_int_equal(pipe(ends), 0);
-    snprintf(path, sizeof path, "/dev/fd/%d", ends[0]);
-    assert_int_equal(pthread_create(&thread, NULL, fill_pipe, &ends[1]), 0);
-    nt_status status = nt__read_file(path, data, length);
-    close(ends[0]);
-    pthread_join(thread, NULL);
-    return status;
-}
-
+/* Files of the system state no size, so the buffer has to grow. */
 static void a_file_without_a_size_is_read_to_its_end(void **state) {
     (void)state;
     char *data;
     size_t length;
-    assert_int_equal(read_pipe(&data, &length), NT_OK);
-    assert_int_equal(length, 200000);
-    for (size_t i = 0; i < length; i++) assert_int_equal(data[i], 'p');
+    assert_int_equal(nt__read_file("/proc/self/maps", &data, &length), NT_OK);
+    assert_true(length > 100);
     assert_int_equal(data[length], 0);
+    assert_int_equal(data[length - 1], '\n');
     nt__free(data);
 
     size_t live = nt__memory().live;
-    void (*handler)(int) = signal(SIGPIPE, SIG_IGN);
-    nt__memory_fail_at(3);
-    assert_int_equal(read_pipe(&data, &length), NT_OUT_OF_MEMORY);
-    signal(SIGPIPE, handler);
+    nt__memory_fail_at(2);
+    assert_int_equal(nt__read_file("/proc/self/maps", &data, &length), NT_OUT_OF_MEMORY);
+    nt__memory_fail_at(0);
     assert_null(data);
     assert_int_equal(nt__memory().live, live);
+}
+
+/* What would hold the process up for ever, or have no end. */
+static void what_is_no_regular_file_is_not_read(void **state) {
+    (void)state;
+    char *data;
+    size_t length;
+    int descriptor = socket(AF_UNIX, SOCK_STREAM, 0);
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    assert_int_equal(mkfifo(scratch("pipe"), 0600), 0);
+    snprintf(address.sun_path, sizeof address.sun_path, "%s", scratch("socket"));
+    assert_int_equal(bind(descriptor, (struct sockaddr *)&address, sizeof address), 0);
+    close(descriptor);
+    assert_int_equal(nt__read_file(scratch("pipe"), &data, &length), NT_IO);
+    assert_non_null(strstr(nt_error_message(), "pipe': it is a pipe and no regular file"));
+    assert_int_equal(nt__read_file("/dev/zero", &data, &length), NT_IO);
+    assert_non_null(strstr(nt_error_message(), "'/dev/zero': it is a device and no regular file"));
+    assert_int_equal(nt__read_file(scratch("socket"), &data, &length), NT_IO); /* it cannot even be opened */
+    assert_non_null(strstr(nt_error_message(), "socket': No such device or address"));
+}
+
+/* ---- pipes and links in the place of a file that is written ------------------------------------------------------ */
+
+static void *stop_soon(void *unused) {
+    (void)unused;
+    usleep(200000);
+    nt__stop_set(true);
+    return NULL;
+}
+
+/* A pipe without a reader, and one whose reader does not read, are given up when the process is asked to stop. */
+static void a_pipe_is_waited_for_until_a_stop(void **state) {
+    (void)state;
+    static char much[1 << 20];
+    pthread_t thread;
+    assert_int_equal(mkfifo(scratch("out"), 0600), 0);
+    for (int with_reader = 0; with_reader < 2; with_reader++) {
+        int reader = with_reader ? open(scratch("out"), O_RDONLY | O_NONBLOCK) : -1;
+        assert_int_equal(pthread_create(&thread, NULL, stop_soon, NULL), 0);
+        assert_int_equal(nt__write_file(scratch("out"), much, sizeof much), NT_INTERRUPTED);
+        assert_non_null(strstr(nt_error_message(), "out' was to be written: nobody"));
+        pthread_join(thread, NULL);
+        nt__stop_set(false);
+        if (reader >= 0) close(reader);
+    }
+}
+
+static void *read_all_of_it(void *count) {
+    char block[4096];
+    int file = open(scratch("late"), O_RDONLY);
+    for (ssize_t got; (got = read(file, block, sizeof block)) > 0;) *(size_t *)count += (size_t)got;
+    close(file);
+    return NULL;
+}
+
+static void a_late_reader_gets_everything(void **state) {
+    (void)state;
+    static char much[1 << 20];
+    size_t count = 0;
+    pthread_t thread;
+    assert_int_equal(mkfifo(scratch("late"), 0600), 0);
+    assert_int_equal(pthread_create(&thread, NULL, read_all_of_it, &count), 0);
+    assert_int_equal(nt__write_file(scratch("late"), much, sizeof much), NT_OK);
+    pthread_join(thread, NULL);
+    assert_int_equal(count, sizeof much);
+}
+
+static void a_file_made_afresh_takes_no_other_file(void **state) {
+    (void)state;
+    int file;
+    scratch_put("precious", "gold", 4);
+    assert_int_equal(symlink(scratch("precious"), scratch("link")), 0);
+    assert_int_equal(link(scratch("precious"), scratch("second")), 0);
+    assert_int_equal(mkfifo(scratch("a-pipe"), 0600), 0);
+    const char *const names[] = {"link", "second", "a-pipe"};
+    for (size_t i = 0; i < 3; i++) {
+        assert_int_equal(nt__open_own(scratch(names[i]), &file), NT_IO);
+        assert_int_equal(nt__make_afresh(scratch(names[i]), &file), NT_OK);
+        assert_true(nt__write_all(file, "new", 3));
+        close(file);
+        assert_content(names[i], "new");
+        assert_content("precious", "gold");
+        assert_int_equal(nt__open_own(scratch(names[i]), &file), NT_OK);
+        close(file);
+    }
+    assert_int_equal(mkdir(scratch("a-folder"), 0700), 0);
+    assert_int_equal(nt__make_afresh(scratch("a-folder"), &file), NT_IO);
+    assert_non_null(strstr(nt_error_message(), "cannot remove '"));
 }
 
 static void folders_are_made_with_their_parents(void **state) {
@@ -329,6 +397,10 @@ int main(void) {
         cmocka_unit_test(a_file_under_construction),
         cmocka_unit_test(what_cannot_be_read_is_named),
         cmocka_unit_test(a_file_without_a_size_is_read_to_its_end),
+        cmocka_unit_test(what_is_no_regular_file_is_not_read),
+        cmocka_unit_test(a_pipe_is_waited_for_until_a_stop),
+        cmocka_unit_test(a_late_reader_gets_everything),
+        cmocka_unit_test(a_file_made_afresh_takes_no_other_file),
         cmocka_unit_test(folders_are_made_with_their_parents),
         cmocka_unit_test(devices_are_written_into),
         cmocka_unit_test(a_place_to_write_to_is_looked_at_before),

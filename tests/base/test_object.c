@@ -10,6 +10,7 @@
 
 #include <dlfcn.h>
 #include <elf.h>
+#include <limits.h>
 #include <link.h>
 
 #include "base/base.h"
@@ -39,7 +40,9 @@ static void a_whole_object_is_taken(void **state) {
     (void)state;
     scratch_put("object.so", whole, whole_length);
     assert_int_equal(nt__check_shared_object(scratch("object.so")), NT_OK);
-    assert_int_equal(nt__check_shared_object("/proc/self/exe"), NT_OK);
+    char own[PATH_MAX];
+    assert_non_null(realpath("/proc/self/exe", own));
+    assert_int_equal(nt__check_shared_object(own), NT_OK);
 }
 
 static void every_cut_is_noticed(void **state) {
@@ -119,9 +122,9 @@ static void offsets_beyond_every_file_are_refused(void **state) {
 static void what_is_no_file_is_refused(void **state) {
     (void)state;
     unlink(scratch("object.so"));
-    assert_refused(NT_NOT_FOUND, "it cannot be opened: No such file or directory");
+    assert_refused(NT_NOT_FOUND, "object.so': No such file or directory");
     assert_int_equal(mkdir(scratch("object.so"), 0700), 0);
-    assert_refused(NT_INVALID, "it is no regular file");
+    assert_refused(NT_IO, "it is a folder and no regular file");
 }
 
 int main(void) {

@@ -550,9 +550,10 @@ static void a_folder_that_others_may_write_into_is_not_used(void **state) {
         const char *folder = scratch("cache/nitro/experiments");
         snprintf(
             wanted, sizeof wanted,
-            "compiled experiments are not kept: others may write into the folder '%s' (mode 777): chmod go-w '%s'. "
-            "They are compiled in a temporary folder each time\n",
-            folder, folder);
+            "compiled experiments are not kept: others may write into the folder '%s' (mode 777), so what is in it may be "
+            "of their making: delete it with all that it holds, and it is made anew (chmod would keep what they put "
+            "there). They are compiled in a temporary folder each time\n",
+            folder);
         const ended *e = help("a.c", NULL, NULL);
         assert_int_equal(e->code, 0);
         assert_string_equal(e->err, wanted);

@@ -367,6 +367,48 @@ static void a_text_is_no_number(void **state) {
     assert_false(nt__line_is_of(line, "valid"));
 }
 
+/* ---- files that are no logs -------------------------------------------------------------------------------------- */
+
+static nt_status read_run(const char *run) {
+    nt__history history;
+    nt_status status = nt__history_read(run, false, &history);
+    nt__history_free(&history);
+    return status;
+}
+
+/* Nothing waits for the other end of a pipe, and a line without an end is given up. */
+static void what_is_no_log_is_refused_at_once(void **state) {
+    (void)state;
+    assert_int_equal(nt__make_folder(scratch("pipe")), NT_OK);
+    assert_int_equal(mkfifo(scratch("pipe/metrics.jsonl"), 0600), 0);
+    assert_int_equal(read_run(scratch("pipe")), NT_IO);
+    assert_non_null(strstr(nt_error_message(), "pipe/metrics.jsonl': it is a pipe and no regular file"));
+    assert_int_equal(nt__make_folder(scratch("folder/metrics.jsonl")), NT_OK);
+    assert_int_equal(read_run(scratch("folder")), NT_IO);
+    assert_non_null(strstr(nt_error_message(), "it is a folder and no regular file"));
+    put_log("holes", "{\"type\":\"params\"}\n");
+    assert_int_equal(truncate(scratch("holes/metrics.jsonl"), (off_t)1 << 40), 0);
+    assert_int_equal(read_run(scratch("holes")), NT_INVALID);
+    assert_non_null(strstr(nt_error_message(), "is no log of nitro's: line 2 has more than 67108864 bytes"));
+}
+
+/* Longer than what is read at once, and with bytes that end no line. */
+static void a_long_line_is_a_line(void **state) {
+    (void)state;
+    nt__text log = {0};
+    nt__text_say(&log, "{\"type\":\"params\",\"note\":\"");
+    for (int i = 0; i < 300000; i++) nt__text_put(&log, "x", 1);
+    nt__text_say(&log, "\"}\n\n");
+    add_epoch(&log, 1, 4, 0.5, "\"mae\":1");
+    put_log("long", log.data);
+    nt__text_free(&log);
+    nt__history history;
+    assert_int_equal(nt__history_read(scratch("long"), false, &history), NT_OK);
+    assert_int_equal(history.row_count, 1);
+    assert_int_equal(json_string_length(json_object_get(history.params, "note")), 300000);
+    nt__history_free(&history);
+}
+
 /* ---- runs ------------------------------------------------------------------------------------------------------- */
 
 static void runs_are_found_below_a_folder(void **state) {
@@ -411,6 +453,8 @@ int main(void) {
         cmocka_unit_test(many_points_make_few_parts),
         cmocka_unit_test(a_curve_is_a_column_or_the_lines_of_a_context),
         cmocka_unit_test(a_text_is_no_number),
+        cmocka_unit_test(what_is_no_log_is_refused_at_once),
+        cmocka_unit_test(a_long_line_is_a_line),
         cmocka_unit_test(runs_are_found_below_a_folder),
     };
     return cmocka_run_group_tests(tests, scratch_make, scratch_remove);

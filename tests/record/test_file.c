@@ -157,10 +157,11 @@ static void other_files_are_no_records(void **state) {
                  "but no record of a run: it can be loaded as weights alone");
     assert_fails(nt__record_read_facts(scratch("weights.safetensors"), &facts), NT_INVALID, "no record of a run");
     scratch_put("short", "abc", 3);
-    assert_fails(nt__record_read_facts(scratch("short"), &facts), NT_INVALID, "it has 3 bytes, which is no record");
+    assert_fails(nt__record_read_facts(scratch("short"), &facts), NT_INVALID,
+                 "the file has 3 bytes, a safetensors file starts with");
     assert_fails(nt__record_read(scratch("gone"), &record), NT_NOT_FOUND, "gone': No such file");
     assert_fails(nt__record_read_facts(scratch("gone"), &facts), NT_NOT_FOUND, "gone': No such file"); /* C9 */
-    assert_fails(nt__record_read(scratch_folder, &record), NT_IO, "it is no regular file");
+    assert_fails(nt__record_read(scratch_folder, &record), NT_IO, "it is a folder and no regular file");
 }
 
 /* ---- torn files ------------------------------------------------------------------------------------------------- */
