@@ -435,14 +435,16 @@ static void what_is_no_file_is_replaced(void **state) {
     }
 }
 
-/* A header that became a pipe is no reason to wait for what comes out of it. */
+/* A source that became a pipe is no reason to wait for what comes out of it. */
 static void a_source_that_is_no_file_is_refused(void **state) {
     (void)state;
     put_simple("pipe.c", "First");
     builds("pipe.c", NULL, true, "First (");
     become_a_pipe(scratch("pipe.c"));
-    put_text("watched-cc", "#!/bin/sh\nexit 1\n");
-    assert_int_equal(help("pipe.c", NULL, NULL)->code, 1);
+    const ended *e = help("pipe.c", NULL, NULL);
+    assert_int_equal(e->code, 2);
+    assert_has(e->err, "pipe.c' is a pipe or a device; name the C source file");
+    assert_false(compiled());
     assert_int_equal(unlink(scratch("pipe.c")), 0);
 }
 
