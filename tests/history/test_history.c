@@ -369,7 +369,7 @@ static void a_text_is_no_number(void **state) {
 
 /* ---- files that are no logs -------------------------------------------------------------------------------------- */
 
-static nt_status read_run(const char *run) {
+static nt_status try_to_read(const char *run) {
     nt__history history;
     nt_status status = nt__history_read(run, false, &history);
     nt__history_free(&history);
@@ -381,14 +381,14 @@ static void what_is_no_log_is_refused_at_once(void **state) {
     (void)state;
     assert_int_equal(nt__make_folder(scratch("pipe")), NT_OK);
     assert_int_equal(mkfifo(scratch("pipe/metrics.jsonl"), 0600), 0);
-    assert_int_equal(read_run(scratch("pipe")), NT_IO);
+    assert_int_equal(try_to_read(scratch("pipe")), NT_IO);
     assert_non_null(strstr(nt_error_message(), "pipe/metrics.jsonl': it is a pipe and no regular file"));
     assert_int_equal(nt__make_folder(scratch("folder/metrics.jsonl")), NT_OK);
-    assert_int_equal(read_run(scratch("folder")), NT_IO);
+    assert_int_equal(try_to_read(scratch("folder")), NT_IO);
     assert_non_null(strstr(nt_error_message(), "it is a folder and no regular file"));
     put_log("holes", "{\"type\":\"params\"}\n");
     assert_int_equal(truncate(scratch("holes/metrics.jsonl"), (off_t)1 << 40), 0);
-    assert_int_equal(read_run(scratch("holes")), NT_INVALID);
+    assert_int_equal(try_to_read(scratch("holes")), NT_INVALID);
     assert_non_null(strstr(nt_error_message(), "is no log of nitro's: line 2 has more than 67108864 bytes"));
 }
 
