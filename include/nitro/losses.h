@@ -9,10 +9,11 @@
  * error of anything else is kept for the place of the call, with its name and that of the argument.
  *
  * The ranges of tensors are checked on the host, where it has their numbers: of a field of the batch, also one that was
- * reshaped, converted, turned or stretched, in all splits when a run is made ("loss.c:12 in loss: split 'train', field
- * 'y', row 0: 255 is not in 0..1"), of what a source reads batch by batch; of a DEVICE field when a run is made, when
- * it is set and when a schedule gives it a value; of constants at the call. A nan is in no range. What the program
- * computes, as field / 255, is not checked: only the device knows it, and a loss of it is as wrong as it is.
+ * reshaped, converted, turned, stretched or joined with others, in all splits when a run is made ("loss.c:12 in loss:
+ * split 'train', field 'y', row 0: 255 is not in 0..1"), of what a source reads batch by batch; of a DEVICE field when
+ * a run is made, when it is set and when a schedule gives it a value; of constants at the call. A nan is in no range.
+ * What the program computes, as field / 255, is not checked: only the device knows it, and a loss of it is as wrong as
+ * it is.
  *
  * Of the losses of all samples (of mse and the like: of all elements) one number, or none. */
 typedef enum nt_reduction { NT_MEAN, NT_SUM, NT_NONE } nt_reduction;

@@ -1,6 +1,8 @@
 /* What a trace claims of the numbers in its arguments.
  * Not here: who checks that (run, data).
  */
+#include <math.h>
+
 #include "graph/region.h"
 
 enum { MOST_CHECKED_ROLES = 32 };
@@ -24,7 +26,30 @@ static bool conversion_keeps(nt_dtype from, nt_dtype to, const nt__bounds *b) {
     return b->integers || nt_dtype_is_float(to) || !nt_dtype_is_float(from);
 }
 
-/* What has the same elements, but for their order and how often they are there; NULL: nothing has. */
+static bool constant_holds(const nt__node *node, const nt__bounds *b, nt__outside *out) {
+    size_t count = node->attributes.splat ? 1 : (size_t)nt_shape_elements(node->type.shape);
+    nt__bounds each = *b;
+    if (node->attributes.splat) each.sums_to_1 = 0;
+    return nt__bounds_hold(&each, node->type.dtype, node->attributes.elements, count, out);
+}
+
+static bool is_positive_constant(const nt__node *node) {
+    static const nt__bounds positive = {.low = 0, .high = INFINITY, .above_low = true};
+    nt__outside outside;
+    while (node->op == NT__OP_reshape || node->op == NT__OP_broadcast || node->op == NT__OP_convert)
+        node = node->operands[0];
+    return node->op == NT__OP_constant && constant_holds(node, &positive, &outside);
+}
+
+/* What is multiplied or divided by positive constants, where only the sign matters. */
+static const nt__node *before_scale(const nt__node *node, const nt__bounds *b) {
+    if (b->integers || b->signs || b->low != 0 || !isinf(b->high)) return NULL;
+    if (is_positive_constant(node->operands[1])) return node->operands[0];
+    return node->op == NT__OP_mul && is_positive_constant(node->operands[0]) ? node->operands[1] : NULL;
+}
+
+/* What has the same elements, but for their order and how often they are there, or those that have the bounds whenever
+ * these have; NULL: nothing. */
 static const nt__node *behind(const nt__node *node, const nt__bounds *b) {
     const nt__node *original = nt__region_original(node);
     if (original) return original;
@@ -33,20 +58,12 @@ static const nt__node *behind(const nt__node *node, const nt__bounds *b) {
     case NT__OP_stop_gradient: return node->operands[0];
     case NT__OP_transpose:
     case NT__OP_broadcast: return b->sums_to_1 ? NULL : node->operands[0];
+    case NT__OP_mul:
+    case NT__OP_div: return before_scale(node, b);
     case NT__OP_convert:
         return conversion_keeps(node->operands[0]->type.dtype, node->type.dtype, b) ? node->operands[0] : NULL;
     default: return NULL;
     }
-}
-
-static void check_constant(const nt__node *node, const nt__bounds *b, const char *call, const char *argument,
-                           nt_site site) {
-    nt__outside outside;
-    size_t count = node->attributes.splat ? 1 : (size_t)nt_shape_elements(node->type.shape);
-    nt__bounds each = *b;
-    if (node->attributes.splat) each.sums_to_1 = 0;
-    if (nt__bounds_hold(&each, node->type.dtype, node->attributes.elements, count, &outside)) return;
-    nt__trace_fail(site, call, "%s, element %zu: %s", argument, outside.element, outside.text);
 }
 
 /* `wraps`: a conversion on the way may have made other numbers of those that are claimed. */
@@ -62,25 +79,45 @@ static bool keep(const nt__node *node, const nt__bounds *b, bool wraps, const ch
     return !wraps && role < MOST_CHECKED_ROLES && graph->checked_roles >> role & 1;
 }
 
-/* With `call` a constant is checked too. */
-static bool claim(nt_tensor x, const nt__bounds *b, const char *call, const char *argument, const char *advice,
-                  nt_site site) {
-    const nt__node *node = nt__node_of(x, site, "claim"), *next;
-    bool wraps = false;
-    for (; node && (next = behind(node, b)); node = next) wraps = wraps || !has_all(node->type.dtype, b);
-    if (!node) return false;
-    if (call && node->op == NT__OP_constant) check_constant(node, b, call, argument, site);
-    return keep(node, b, wraps, advice, site);
+/* A claim that is being made. With `call` constants are checked too. */
+typedef struct claimed {
+    const nt__bounds *bounds;
+    const char *call, *argument, *advice;
+    nt_site site;
+} claimed;
+
+static bool claim(const nt__node *node, const claimed *c, bool wraps) {
+    nt__outside outside;
+    for (const nt__node *next; (next = behind(node, c->bounds)); node = next)
+        wraps = wraps || !has_all(node->type.dtype, c->bounds);
+    if (node->op == NT__OP_concatenate && !c->bounds->sums_to_1) {
+        bool sure = true;
+        for (int i = 0; i < node->operand_count; i++)
+            if (i == 0 || node->operands[i] != node->operands[i - 1]) sure = claim(node->operands[i], c, wraps) && sure;
+        return sure;
+    }
+    if (c->call && node->op == NT__OP_constant && !constant_holds(node, c->bounds, &outside)) {
+        if (node->attributes.splat)
+            nt__trace_fail(c->site, c->call, "%s: %s", c->argument, outside.text);
+        else
+            nt__trace_fail(c->site, c->call, "%s, element %zu: %s", c->argument, outside.element, outside.text);
+    }
+    return keep(node, c->bounds, wraps, c->advice, c->site);
+}
+
+static bool claim_of(nt_tensor x, const claimed *c) {
+    const nt__node *node = nt__node_of(x, c->site, "claim");
+    return node && claim(node, c, false);
 }
 
 bool nt__claim_bounds(nt_tensor x, const nt__bounds *bounds, const char *call, const char *argument, const char *advice,
                       nt_site site) {
-    return claim(x, bounds, call, argument, advice, site);
+    return claim_of(x, &(claimed){bounds, call, argument, advice, site});
 }
 
 bool nt__claim_range_advising(nt_tensor x, int64_t low, int64_t limit, const char *advice, nt_site site) {
-    nt__bounds bounds = {.low = (double)low, .high = (double)(limit - 1), .integers = true};
-    return claim(x, &bounds, NULL, NULL, advice, site);
+    const nt__bounds bounds = {.low = (double)low, .high = (double)(limit - 1), .integers = true};
+    return claim_of(x, &(claimed){&bounds, NULL, NULL, advice, site});
 }
 
 bool nt__claim_range(nt_tensor x, int64_t low, int64_t limit, nt_site site) {

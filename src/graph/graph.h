@@ -63,9 +63,10 @@ struct nt_tensors_content {
 };
 
 /* A claim about an argument that the host checks before the program runs: what its numbers have to be. It sticks to the
- * argument whose elements `x` has: reshaped, converted, with axes in another order or stretched; on any other tensor it
- * is forgotten, but for the elements of a constant, which are checked at once. True when the host makes sure of it, so
- * that the program need not. The advice is a constant text, what to do where the check fails. */
+ * arguments whose elements `x` has: reshaped, converted, with axes in another order, stretched, joined, and where only
+ * the sign matters multiplied by positive constants. On any other tensor it is forgotten, but for the elements of a
+ * constant, which are checked at once. True when the host makes sure of it, so that the program need not. The advice is
+ * a constant text, what to do where the check fails. */
 typedef struct nt__claim {
     int role, index;
     nt__bounds bounds;

@@ -687,6 +687,14 @@ static void claim_smoothing(const layer_trace *t) {
 static void claim_weights(const layer_trace *t) {
     nt_cross_entropy(t->x, nt_full(NT_I32, nt_dims(4), 1), .class_weights = claimed(nt_dims(10)));
 }
+static void claim_joined_weights(const layer_trace *t) {
+    nt_tensor weights = nt_concatenate(0, nt_reshape(claimed((nt_shape){0}), 1), nt_full(NT_F32, nt_dims(9), 1));
+    nt_cross_entropy(t->x, nt_full(NT_I32, nt_dims(4), 1), .class_weights = weights);
+}
+static void claim_scaled_weights(const layer_trace *t) {
+    nt_tensor weights = nt_div(nt_mul(nt_full(NT_F32, nt_dims(10), 2), claimed((nt_shape){0})), 3);
+    nt_cross_entropy(t->x, nt_full(NT_I32, nt_dims(4), 1), .class_weights = weights);
+}
 static void claim_temperature(const layer_trace *t) {
     nt_info_nce(t->x, t->x, claimed((nt_shape){0}));
 }
@@ -698,6 +706,8 @@ static void claim_nothing_of_what_is_computed(const layer_trace *t) {
     nt_binary_cross_entropy(t->x, nt_convert(nt_convert(claimed(nt_dims(4, 10)), NT_BOOL), NT_F32));
     nt_binary_cross_entropy(t->x, nt_convert(nt_convert(claimed(nt_dims(4, 10)), NT_I32), NT_F32));
     nt_cross_entropy(t->x, nt_transpose(claimed(nt_dims(10, 4)), 1, 0));
+    nt_info_nce(t->x, t->x, nt_neg(claimed((nt_shape){0})));
+    nt_info_nce(t->x, t->x, nt_mul(claimed((nt_shape){0}), -1));
 }
 
 static void ranges_of_floating_numbers_are_claimed(void **state) {
@@ -716,6 +726,8 @@ static void ranges_of_floating_numbers_are_claimed(void **state) {
         {claim_flat_kl, {.low = 0, .high = 1}},
         {claim_smoothing, {.low = 0, .high = 1, .below_high = true}},
         {claim_weights, {.low = 0, .high = INFINITY}},
+        {claim_joined_weights, {.low = 0, .high = INFINITY}},
+        {claim_scaled_weights, {.low = 0, .high = INFINITY}},
         {claim_temperature, {.low = 0, .high = INFINITY, .above_low = true}},
         {claim_count, {.low = 0, .high = INFINITY}},
         {claim_nothing_of_what_is_computed, {.high = 0}},
@@ -736,6 +748,10 @@ static void ranges_of_floating_numbers_are_claimed(void **state) {
 static void constant_targets(const layer_trace *t) {
     nt_binary_cross_entropy(t->x, nt_full(NT_F32, nt_dims(4, 10), 2));
 }
+static void joined_constants(const layer_trace *t) {
+    nt_tensor weights = nt_concatenate(0, nt_full(NT_F32, nt_dims(9), 1), nt_full(NT_F32, nt_dims(1), -2));
+    nt_cross_entropy(t->x, nt_full(NT_I32, nt_dims(4), 1), .class_weights = weights);
+}
 static void constant_weights(const layer_trace *t) {
     static const float weights[10] = {1, 1, 1, -1};
     nt_array *array = nt_array_from(NT_F32, nt_dims(10), weights);
@@ -746,7 +762,8 @@ static void constant_weights(const layer_trace *t) {
 static void constants_out_of_their_range_are_refused(void **state) {
     (void)state;
     static const layer_refusal cases[] = {
-        {constant_targets, "binary_cross_entropy: targets, element 0: 2 is not in 0..1"},
+        {constant_targets, "binary_cross_entropy: targets: 2 is not in 0..1"},
+        {joined_constants, "cross_entropy: class_weights: -2 is not a finite number from 0 on"},
         {constant_weights, "cross_entropy: class_weights, element 3: -1 is not a finite number from 0 on"},
     };
     layers_refuse(nt_dims(4, 10), cases, sizeof cases / sizeof *cases);
