@@ -214,6 +214,30 @@ static void targets_of_another_type_are_checked(void **state) {
     refuse(e, "split 'train', field 'y', row 0: 0 is not -1 or 1");
 }
 
+static nt_tensor train_step(const void *view, nt_model *m, nt_batch *b, nt_optimizers *optimizers,
+                            nt_device_metrics *metrics) {
+    (void)metrics;
+    nt_tensor made = loss(view, forward(view, m, b), b);
+    nt_step(optimizers, nt_parameter_grads(m, made, ""));
+    return made;
+}
+
+static void a_manual_step_is_checked_too(void **state) {
+    (void)state;
+    nt_experiment manual = *Given_experiment();
+    manual.hooks =
+        (nt_hooks){.build_data = manual.hooks.build_data, .forward = manual.hooks.forward, .train_step = train_step};
+    const Given cases[] = {given(BINARY, 255, 0), {.kind = SMOOTHED, .s = 1.5f}};
+    static const char *const wrong[] = {"split 'train', field 'y', row 5: 255 is not in 0..1",
+                                        "Device field 's': 1.5 is not in 0 <= x < 1"};
+    for (int i = 0; i < 2; i++) {
+        nt_run_options o = options();
+        nt_run *run = NULL;
+        assert_fails(nt_run_new(&manual, &cases[i], &o, &run), NT_INVALID, wrong[i]);
+        assert_null(run);
+    }
+}
+
 /* Right ones train, and what is computed is not looked at. */
 static void right_targets_train(void **state) {
     (void)state;
@@ -380,6 +404,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(targets_of_all_splits_are_checked),
         cmocka_unit_test(targets_of_another_type_are_checked),
+        cmocka_unit_test(a_manual_step_is_checked_too),
         cmocka_unit_test(right_targets_train),
         cmocka_unit_test(what_a_source_reads_is_checked_batch_by_batch),
         cmocka_unit_test(device_fields_are_checked_when_a_run_is_made),
