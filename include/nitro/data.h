@@ -33,7 +33,8 @@ typedef struct nt_split_options {
 nt_status nt_split_with(nt_data *data, const char *name, nt_split_options options);
 /* Adds a field to a split: axis 0 of the array is the sample, and all fields of a split have the same number. The
  * reference to the array passes to the data; NULL (an array that could not be read) keeps the thread's status and
- * message as the error. */
+ * message as the error. Splits and fields are declared in build_data: once it has returned, nt_split, nt_split_field
+ * and nt_split_source are NT_INVALID. */
 nt_status nt_split_field(nt_data *data, const char *split, const char *field, nt_array *array);
 /* NT_OK, or the first error as the thread's message: what build_data returns. */
 nt_status nt_data_status(nt_data *data);

@@ -49,6 +49,8 @@ const char *nt__data_split_names(nt_data *data);
 /* Every split has a field, at least one batch and the same field names, types and sample shapes as the first. NT_OK or
  * an error that names the split and the numbers; an error of setup, kept from an earlier call, comes first. */
 nt_status nt__data_check(nt_data *data);
+/* From here on nothing can be declared. */
+void nt__data_complete(nt_data *data);
 
 /* A split outside any data, of arrays that somebody else owns, with the usual limits. The caller has room for its
  * fields. */

@@ -14,6 +14,7 @@ struct nt_data {
     nt__split **splits; /* pointers, so that a split stays where it is when the list grows */
     size_t count, capacity;
     const char *names; /* "train, val"; NULL without a split */
+    bool is_complete;  /* nothing more is declared: others read it, in threads too */
     nt__kept_error error;
 };
 
@@ -196,9 +197,24 @@ static nt_status add_split(nt_data *data, const char *name, const nt_split_optio
     return status == NT_OK ? NT_OK : nt__fail_in(status, "split '%s'", name);
 }
 
+void nt__data_complete(nt_data *data) {
+    data->is_complete = true;
+}
+
+/* The error is also that of the hook that calls, which may ignore it. */
+static nt_status check_open(nt_data *data, const char *call) {
+    if (!nt__given(data, call, "data")) return NT_INVALID;
+    if (!data->is_complete) return nt_data_status(data);
+    nt_status status = nt__fail(NT_INVALID,
+                                "%s: the data is complete since build_data has returned: declare all splits and fields "
+                                "in build_data",
+                                call);
+    nt__calls_keep(status);
+    return status;
+}
+
 nt_status nt_split_with(nt_data *data, const char *name, nt_split_options options) {
-    if (!nt__given(data, "nt_split", "data")) return NT_INVALID;
-    nt_status status = nt_data_status(data);
+    nt_status status = check_open(data, "nt_split");
     return status == NT_OK ? nt__error_keep(&data->error, add_split(data, name, &options)) : status;
 }
 
@@ -306,7 +322,7 @@ static nt_status add_field(nt_data *data, const char *split, const char *field, 
 }
 
 nt_status nt_split_field(nt_data *data, const char *split, const char *field, nt_array *array) {
-    nt_status status = nt__given(data, "nt_split_field", "data") ? nt_data_status(data) : NT_INVALID;
+    nt_status status = check_open(data, "nt_split_field");
     if (status == NT_OK) status = nt__error_keep(&data->error, add_field(data, split, field, array));
     if (status != NT_OK) nt_array_free(array);
     return status;
@@ -364,7 +380,7 @@ static nt_status add_source(nt_data *data, const char *split_name, const nt_sour
 }
 
 nt_status nt_split_source(nt_data *data, const char *split, nt_source source) {
-    nt_status status = nt__given(data, "nt_split_source", "data") ? nt_data_status(data) : NT_INVALID;
+    nt_status status = check_open(data, "nt_split_source");
     if (status == NT_OK) status = nt__error_keep(&data->error, add_source(data, split, &source));
     if (status != NT_OK) nt__source_close(&source);
     return status;

@@ -62,6 +62,7 @@ static nt_status build_data(nt_run *run, const nt_run_options *options) {
     if (kept != NT_OK) status = kept;
     if (status == NT_OK) status = nt__calls_status();
     if (status == NT_OK) status = nt__data_check(run->data);
+    nt__data_complete(run->data);
     status = nt__hook_end(run, "build_data", status);
     if (status != NT_OK) return status;
     status = derive(run, options);
