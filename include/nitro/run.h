@@ -114,8 +114,8 @@ typedef struct nt_run_options {
      * fields, the layout of the parameters, a decay anchor or a rule is another than then; within an epoch also where
      * split train has other rows, batches, samples, or another order. max_epochs may be another. Whatever else differs
      * (Host fields, DEVICE fields that are given anew, the data of all splits by rows and checksum, settings, the
-     * optimizer's numbers, schedules that jump since the run has another length) is listed in one warning. For a run
-     * that trains. NULL: the run begins anew. */
+     * optimizer's numbers, schedules that jump since the run has another length, the engine) is listed in one warning.
+     * For a run that trains. NULL: the run begins anew. */
     const char *resume;
     /* Parameters and layer states to start with, as nt_run_load_mapped takes them; nothing else of a checkpoint. A
      * decay anchor of nt_anchor_initial is what the parameters were drawn with all the same. NULL: none.

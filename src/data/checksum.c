@@ -1,6 +1,8 @@
 /* Checksums by which a split is known again: of the order of a pass, and of what its arrays hold.
  * Not here: what they are compared with (the folder run).
  */
+#include <string.h>
+
 #include "data/data_internal.h"
 
 /* ---- the order -------------------------------------------------------------------------------------------------- */
@@ -26,14 +28,22 @@ static void add_array(nt__hasher *hasher, const char *data, size_t bytes) {
     nt__hasher_add(hasher, data + bytes - BLOCK_BYTES, BLOCK_BYTES);
 }
 
+const nt__split_field *nt__split_field_after(const nt__split *split, const nt__split_field *before) {
+    const nt__split_field *next = NULL;
+    for (size_t i = 0; i < split->field_count; i++) {
+        const nt__split_field *field = &split->fields[i];
+        if (before && strcmp(field->name, before->name) <= 0) continue;
+        if (!next || strcmp(field->name, next->name) < 0) next = field;
+    }
+    return next;
+}
+
 nt_status nt__split_content(const nt__split *split, nt__hash *out) {
     nt__hasher *hasher = nt__hasher_new();
     if (!hasher) return NT_OUT_OF_MEMORY;
-    for (size_t i = 0; i < split->field_count; i++) {
-        const nt__split_field *field = &split->fields[i];
+    for (const nt__split_field *field = NULL; (field = nt__split_field_after(split, field));)
         if (field->array)
             add_array(hasher, nt__split_row(split, field, 0), (size_t)split->rows * nt__field_row_bytes(field));
-    }
     *out = nt__hasher_end(hasher);
     return NT_OK;
 }

@@ -80,8 +80,11 @@ nt_status nt__data_claim(nt_data *data, const char *field, const nt__bounds *bou
 
 /* ---- checksums of a split (checksum.c) --------------------------------------------------------------------------- */
 
-/* Of the rows of its arrays: all bytes up to 16 MiB a field, of larger ones 256 blocks of 64 KiB, the first and the
- * last among them. A split of a source has none: always the same. */
+/* The fields in the order of their names, whatever order they were given in; NULL before the first and behind the last.
+ */
+const nt__split_field *nt__split_field_after(const nt__split *split, const nt__split_field *before);
+/* Of the rows of its arrays, in that order: all bytes up to 16 MiB a field, of larger ones 256 blocks of 64 KiB, the
+ * first and the last among them. A split of a source has none: always the same. */
 nt_status nt__split_content(const nt__split *split, nt__hash *out);
 
 /* ---- a pass over a split (stream.c) ----------------------------------------------------------------------------- */

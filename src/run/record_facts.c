@@ -9,20 +9,27 @@
 
 /* ---- texts under names ------------------------------------------------------------------------------------------ */
 
-/* Sets a fact to a text, which is freed. */
+/* Sets a fact to a text, which is freed. Names and texts are of the user's, and JSON takes UTF-8 alone. */
 static bool put_text(json_t *facts, const char *name, nt__text *text) {
-    bool right = !text->failed && json_object_set_new(facts, name, json_string(text->data ? text->data : "")) == 0;
+    nt__text shown = {0};
+    nt__text_show(&shown, text->data ? text->data : "", "");
+    const char *value = shown.data ? shown.data : "";
+    bool right = !text->failed && !shown.failed && json_object_set_new(facts, name, json_string(value)) == 0;
+    nt__text_free(&shown);
     nt__text_free(text);
     return right;
 }
 
 static bool say(json_t *facts, const char *name, const char *value) {
-    return json_object_set_new(facts, name, json_string(value)) == 0;
+    nt__text text = {0};
+    nt__text_say(&text, value);
+    return put_text(facts, name, &text);
 }
 
 static bool say_of_split(json_t *facts, const nt__split *split, const char *name, const char *value) {
     nt__text key = {0};
-    nt__text_add(&key, "%s.%s", split->name, name);
+    nt__text_show(&key, split->name, "");
+    nt__text_add(&key, ".%s", name);
     bool right = !key.failed && say(facts, key.data, value);
     nt__text_free(&key);
     return right;
@@ -45,9 +52,8 @@ static const char *kind_of(const nt__split *split) {
 static bool say_fields(json_t *facts, const nt__split *split) {
     nt__text text = {0};
     char type[NT__TYPE_TEXT];
-    for (size_t i = 0; i < split->field_count; i++)
-        nt__text_add(&text, "%s%s %s", i ? ", " : "", split->fields[i].name,
-                     nt__type_text(split->fields[i].sample, type));
+    for (const nt__split_field *field = NULL; (field = nt__split_field_after(split, field));)
+        nt__text_add(&text, "%s%s %s", text.length ? ", " : "", field->name, nt__type_text(field->sample, type));
     bool right = !text.failed && say_of_split(facts, split, "fields", text.data);
     nt__text_free(&text);
     return right;
@@ -138,18 +144,23 @@ static void add_ratios(const nt_run *run, nt__text *out) {
 
 json_t *nt__record_settings(const nt_run *run) {
     json_t *facts = json_object();
-    nt__text rules = {0}, ratios = {0}, schedules = {0};
+    nt__text rules = {0}, ratios = {0}, schedules = {0}, engine_text = {0};
     if (!facts) return NULL;
     nt__rules_print(run, false, &rules);
     add_ratios(run, &ratios);
     nt__schedules_print(run, &schedules);
     if (!run->binding_count) nt__text_say(&schedules, "none");
+    const nt__engine_facts *engine = nt__engine_facts_of(run->engine);
+    const char *flags = getenv("XLA_FLAGS");
+    const char *slash = strrchr(engine->plugin_path, '/');
+    nt__text_add(&engine_text, "%s (%s)", slash ? slash + 1 : engine->plugin_path, engine->platform_version);
     const char *options = run->compile_options ? nt__options_text(run->compile_options) : "none";
     bool right = add_settings(facts, run);
     right = put_text(facts, "optimizer", &rules) && right;
     right = put_text(facts, "ratios of rates", &ratios) && right;
     right = put_text(facts, "schedules", &schedules) && right;
-    right = right && say(facts, "compile options", options);
+    right = put_text(facts, "engine", &engine_text) && right;
+    right = right && say(facts, "compile options", options) && say(facts, "XLA_FLAGS", flags ? flags : "none");
     right = right && say(facts, "training", run->settings.manual ? "manual (train_step)" : "automatic");
     if (right) return facts;
     json_decref(facts);
