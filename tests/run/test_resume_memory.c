@@ -49,6 +49,7 @@ static nt_status life(const course *c, bool logs) {
     options.run_dir = course_folder();
     options.no_log = !logs;
     options.resume = logs ? NULL : "auto";
+    if (!logs) options.checkpoint_every_steps = (nt_maybe_int){0}; /* it writes none */
     nt_status status = nt_run_new(&c->experiment, c->fields, &options, &run);
     if (status == NT_OK) status = nt_train(run);
     nt_run_free(run);
