@@ -153,9 +153,9 @@ static nt_status upload_optimizer(nt_run *run, size_t g, const void *parameters)
     return status == NT_OK ? upload_places(run, g) : status;
 }
 
-/* What a launch takes and gives another value: accumulator, state of the rule. */
-static nt_status upload_donated(nt_run *run, size_t g, const void *parameters) {
-    size_t states = nt__rule_state_count(&run->training[g].rule);
+/* What a launch takes and gives another value: accumulator, state of the rule, which only updates take. */
+static nt_status upload_donated(nt_run *run, size_t g, const void *parameters, bool has_states) {
+    size_t states = has_states ? nt__rule_state_count(&run->training[g].rule) : 0;
     nt_status status = upload_accumulator(run, g);
     for (size_t s = 0; status == NT_OK && s < states; s++) status = upload_state(run, g, s, parameters);
     return status;
@@ -196,7 +196,7 @@ static nt_status upload_parameters(nt_run *run, size_t g, bool is_second) {
                                    &run->device.parameters[g]);
     bool trains = run->train && !run->training[g].frozen;
     if (status == NT_OK && trains && !is_second) status = upload_optimizer(run, g, flat);
-    if (status == NT_OK && trains) status = upload_donated(run, g, flat);
+    if (status == NT_OK && trains) status = upload_donated(run, g, flat, !is_second || run->settings.manual);
     nt__free(flat);
     return status;
 }

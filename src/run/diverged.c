@@ -3,6 +3,7 @@
  * ones. Not here: the loop that reads the losses (train.c).
  */
 #include <math.h>
+#include <unistd.h>
 
 #include "run/run_internal.h"
 
@@ -43,8 +44,20 @@ static nt_status launch(nt_run *run, nt__staged *staged, nt__arena *arena, nt__b
     return nt__launch(run, program, &run->routes.train, staged, true, results);
 }
 
+/* Whether the parameters have room a second time, with the gradients that a launch makes and one copy on the host: what
+ * is only to be told must not take the memory that the end of a run needs. */
+static bool has_room(const nt_run *run) {
+    enum { ALWAYS = 256 << 20 };
+    double needed = 0, free_bytes = (double)sysconf(_SC_AVPHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
+    for (size_t g = 0; g < run->layout.group_count; g++)
+        needed += (double)run->layout.groups[g].length * (double)nt_dtype_size(run->layout.groups[g].dtype) *
+                  (4 + (run->settings.manual ? (double)nt__rule_state_count(&run->training[g].rule) : 0));
+    return needed < ALWAYS || needed < free_bytes / 2;
+}
+
 static tried try_batch(nt_run *run, nt__staged *staged) {
     tried found = {0};
+    if (!has_room(run)) return found;
     nt__device own;
     nt__arena arena = {0};
     nt__buffer loss = {0};
