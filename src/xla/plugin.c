@@ -148,19 +148,30 @@ static nt_status version_of(const char *path, int *minor) {
     return status;
 }
 
-/* The newest; of equal ones the first by name, so that the choice does not hang on the order in the folder. */
-static const char *newest(const search *found) {
-    const char *best = NULL;
+/* Who does not look would run with an older plugin, and other numbers, than the one he put there. */
+static nt_status warn_of_others(const char *path) {
+    int file;
+    nt_status status = nt__open_trusted(path, &file);
+    if (status == NT_OK) close(file);
+    return status == NT_INVALID ? nt__warn("a plugin is passed over: %s", nt_error_message()) : NT_OK;
+}
+
+/* The newest; of equal ones the first by name, so that the choice does not hang on the order in the folder. *out is
+ * NULL when none can be used. */
+static nt_status newest(const search *found, const char **out) {
     int best_minor = 0;
+    *out = NULL;
     for (size_t i = 0; i < found->count; i++) {
         const char *path = found->paths[i];
         int minor;
+        nt_status status = warn_of_others(path);
+        if (status != NT_OK) return status;
         if (version_of(path, &minor) != NT_OK) continue;
-        if (best && (minor < best_minor || (minor == best_minor && strcmp(path, best) > 0))) continue;
-        best = path;
+        if (*out && (minor < best_minor || (minor == best_minor && strcmp(path, *out) > 0))) continue;
+        *out = path;
         best_minor = minor;
     }
-    return best;
+    return NT_OK;
 }
 
 /* ---- which file ------------------------------------------------------------------------------------------------- */
@@ -177,7 +188,9 @@ static nt_status choose(const search *found, const char *folders) {
     if (found->count == 0)
         return nt__fail(NT_NOT_FOUND, "no plugin found: no .so file in '%s'; %s", folders, how_to_get_one);
     /* A single one needs no comparison; loading it says what is wrong with it. */
-    const char *path = found->count == 1 ? found->paths[0] : newest(found);
+    const char *path = found->paths[0];
+    nt_status status = found->count == 1 ? NT_OK : newest(found, &path);
+    if (status != NT_OK) return status;
     if (path) return copy_path(path);
     return nt__fail_in(NT_NOT_FOUND, "no plugin found: none of the %zu .so files in '%s' can be used, the last because",
                        found->count, folders);

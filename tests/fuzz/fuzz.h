@@ -57,7 +57,13 @@ typedef struct fuzz_reader {
     void (*add_samples)(fuzz_samples *samples);
     /* A file that has the format's structure and wrong values here and there. NULL: there is no such thing. */
     void (*generate)(fuzz_random *random, fuzz_input *out);
+    /* It reads a text that a person typed: a message need not name the file. */
+    bool is_text;
 } fuzz_reader;
+
+/* texts.c: what follows the table of readers.c */
+enum { FUZZ_MORE_READERS = 9 };
+extern const fuzz_reader fuzz_more_readers[];
 
 /* NULL beyond the last. */
 const fuzz_reader *fuzz_reader_at(size_t index);

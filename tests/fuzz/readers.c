@@ -385,18 +385,19 @@ static void generate_manifest(fuzz_random *random, fuzz_input *out) {
 /* ---- the table -------------------------------------------------------------------------------------------------- */
 
 static const fuzz_reader readers[] = {
-    {"idx", read_idx, add_idx_samples, NULL},
-    {"idx.gz", read_idx, add_gzip_samples, generate_gzip},
-    {"safetensors", read_safetensors, add_safetensors_samples, generate_safetensors},
-    {"record", read_checkpoint, add_record_samples, generate_record},
-    {"checkpoints.json", read_manifest, add_manifest_samples, generate_manifest},
+    {"idx", read_idx, add_idx_samples, NULL, false},
+    {"idx.gz", read_idx, add_gzip_samples, generate_gzip, false},
+    {"safetensors", read_safetensors, add_safetensors_samples, generate_safetensors, false},
+    {"record", read_checkpoint, add_record_samples, generate_record, false},
+    {"checkpoints.json", read_manifest, add_manifest_samples, generate_manifest, false},
 };
-enum { READERS = sizeof readers / sizeof *readers };
+enum { OWN = sizeof readers / sizeof *readers, READERS = OWN + FUZZ_MORE_READERS };
 
 static fuzz_samples samples[READERS];
 
 const fuzz_reader *fuzz_reader_at(size_t index) {
-    return index < READERS ? &readers[index] : NULL;
+    if (index >= READERS) return NULL;
+    return index < OWN ? &readers[index] : &fuzz_more_readers[index - OWN];
 }
 
 size_t fuzz_reader_count(void) {
@@ -420,8 +421,9 @@ static const fuzz_input *any_sample(fuzz_random *random, size_t reader) {
 
 void fuzz_make(fuzz_random *random, size_t reader, fuzz_input *out) {
     out->length = 0;
-    if (readers[reader].generate && fuzz_one_in(random, 2)) {
-        readers[reader].generate(random, out);
+    const fuzz_reader *row = fuzz_reader_at(reader);
+    if (row->generate && fuzz_one_in(random, 2)) {
+        row->generate(random, out);
         if (!fuzz_one_in(random, 4)) return;
     } else {
         const fuzz_input *sample = any_sample(random, reader);
@@ -509,7 +511,7 @@ bool fuzz_open(void) {
     json_set_alloc_funcs(json_alloc, json_free);
     for (size_t i = 0; i < READERS; i++) {
         samples[i].count = 0;
-        readers[i].add_samples(&samples[i]);
+        fuzz_reader_at(i)->add_samples(&samples[i]);
     }
     limit_memory();
     return true;
@@ -547,15 +549,16 @@ static bool is_all_closed(void) {
 }
 
 /* The message of a refusal names the file and can be shown. */
-static bool is_told(nt_status status) {
-    const char *message = nt_error_message();
-    if (nt_error_status() != status || !strstr(message, path) || strlen(message) < strlen(path) + 16) return false;
+static bool is_told(const fuzz_reader *reader, nt_status status) {
+    const char *message = nt_error_message(), *name = reader->is_text ? "" : path;
+    if (nt_error_status() != status || !strstr(message, name) || strlen(message) < strlen(name) + 16) return false;
     for (const char *at = message; *at; at++)
         if (iscntrl((unsigned char)*at) && *at != '\n' && *at != '\t') return false;
     return nt__is_utf8(message, strlen(message));
 }
 
-static const char *promise_broken(nt_status status, nt__memory_stats before, size_t json_before) {
+static const char *promise_broken(const fuzz_reader *reader, nt_status status, nt__memory_stats before,
+                                  size_t json_before) {
     if (nt__memory().live != before.live) return "blocks of memory are lost";
     if (json_blocks != json_before) return "blocks of the JSON library's memory are lost";
     if (!is_all_closed()) return "a file was left open";
@@ -563,7 +566,7 @@ static const char *promise_broken(nt_status status, nt__memory_stats before, siz
     if (status == NT_ENGINE) return "what was read is not sound";
     if (status == NT_OUT_OF_MEMORY) return "it asked for more memory than the file accounts for";
     if (status != NT_INVALID) return "the status is not that of a bad file";
-    return is_told(status) ? NULL : "the message does not say what is wrong with which file";
+    return is_told(reader, status) ? NULL : "the message does not say what is wrong with which file";
 }
 
 /* A reader that does not end is ended by the alarm. */
@@ -576,10 +579,10 @@ fuzz_verdict fuzz_check(size_t reader, const void *bytes, size_t length) {
     }
     nt__fail_nothing();
     alarm(MOST_SECONDS);
-    nt_status status = readers[reader].read(path);
+    nt_status status = fuzz_reader_at(reader)->read(path);
     alarm(0);
-    const char *promise = promise_broken(status, before, json_before);
+    const char *promise = promise_broken(fuzz_reader_at(reader), status, before, json_before);
     if (!promise) return status == NT_OK ? FUZZ_READ : FUZZ_REFUSED;
-    nt__fail_in(NT_INVALID, "%s: %s (%s)", readers[reader].name, promise, nt_status_name(status));
+    nt__fail_in(NT_INVALID, "%s: %s (%s)", fuzz_reader_at(reader)->name, promise, nt_status_name(status));
     return FUZZ_FOUND;
 }

@@ -310,6 +310,11 @@ static void put_real_plugin(const char *name) {
     assert_int_equal(system(command), 0);
 }
 
+static nt_status keep_warning(const char *message, void *kept) {
+    snprintf(kept, 1024, "%s", message);
+    return NT_OK;
+}
+
 static void the_real_one_among_others(void **state) {
     (void)state;
     make_folder("real");
@@ -321,8 +326,16 @@ static void the_real_one_among_others(void **state) {
     assert_int_equal(symlink(real_plugin, scratch("real/link.so")), 0); /* is not followed */
     put_text("real/link.so.api", "0 9");
     put_text("real/c.so.api", "0 3");
+    put_text("real/open.so", "of anybody's making");
+    put_text("real/open.so.api", "0 99");
+    assert_int_equal(chmod(scratch("real/open.so"), 0666), 0);
     use_folders(scratch("real"));
+    char warned[1024] = "";
+    nt_set_warning(keep_warning, warned);
     assert_ok(nt__engine_open(1, &engine));
+    nt_set_warning(NULL, NULL);
+    assert_non_null(strstr(warned, "a plugin is passed over: others may write to '"));
+    assert_non_null(strstr(warned, "real/open.so' (mode 666)"));
     assert_string_equal(nt__engine_facts_of(engine)->plugin_path, scratch("real/b.so"));
     assert_true(nt__engine_facts_of(engine)->api_minor >= 81);
     assert_string_equal(getenv("TF_CPP_MIN_LOG_LEVEL"), "2");
