@@ -101,6 +101,7 @@ typedef struct nt_field_info {
     ROW(E, int64_t, checkpoint_keep_epochs)  \
     ROW(E, int64_t, checkpoint_keep_steps)   \
     ROW(E, const char *, checkpoint_scope)   \
+    ROW(E, bool, val_loss)                   \
     ROW(E, const char *, compute_dtype)      \
     ROW(E, const char *, log)
 #define NT_RUN_HOOK_ERASED_(E, T, name) T (*name)(const void *e);
@@ -259,8 +260,8 @@ typedef nt_tensor nt_tensor_of_Device_field__mark_it_GRAPH_CONST_for_a_C_value;
         nt_tensor (*forward)(const E##_view *e, nt_model *m, nt_batch *batch);                                     \
         /* Outputs and targets to a floating scalar. Traced. Required for training. */                             \
         nt_tensor (*loss)(const E##_view *e, nt_tensor outputs, nt_batch *batch);                                  \
-        /* Once for each batch of an evaluation, on host arrays; or traced, in a program of its own. One of        \
-         * the two; without any val_loss is reported. */                                                           \
+        /* What an evaluation reports beside val_loss: once for each batch, on host arrays; or traced, in the      \
+         * program of forward and loss. One of the two. */                                                         \
         void (*metrics)(const E *e, nt_metrics *metrics, const nt_array *outputs, const nt_host_batch *batch);     \
         void (*device_metrics)(const E##_view *e, nt_device_metrics *metrics, nt_tensor outputs, nt_batch *batch); \
         /* Values that the log has of each step beside the loss, of its closing micro-batch: on host arrays,       \

@@ -18,7 +18,7 @@ typedef struct nt_log_value {
 } nt_log_value;
 
 /* One line of a run. By type:
- *   "params"     fields and settings, once, first
+ *   "params"     fields and settings, once, first; a field that has the name of another value is "field.NAME"
  *   "environment" experiment, started (UTC), nitro, compiler, plugin, plugin_api, platform, platform_version, host, and
  *                what was given of compile_options and of XLA_FLAGS and the like; one for each start of a run that was
  *                resumed, then with seconds_before: of training up to there

@@ -95,19 +95,21 @@ typedef struct nt_run_options {
     nt_maybe_int checkpoint_every_steps;      /* also at each step that is a multiple of this: 0, no */
     nt_maybe_double checkpoint_every_minutes; /* also when so many have passed since the newest: 0, no */
     nt_maybe_int checkpoint_keep;             /* how many of the best by checkpoint_metric are kept: 3 */
-    /* A value of the validation: "val_loss". Where a hook reports metrics there is no val_loss, and records are not
-     * ranked until one of its values is named here: only the newest is kept, and there is no best, which a warning says
-     * behind the first epoch. A name that no validation can have is refused when the run is made; with the host hook
-     * metrics, of which nobody knows that before, behind the first validation. */
+    /* A value of the validation: "val_loss". A name that no validation can have is refused when the run is made; with
+     * the host hook metrics, of which nobody knows that before, behind the first validation. Where the default is not
+     * there (no loss, or val_loss = false) records are not ranked: only the newest is kept, and there is no best, which
+     * is a warning. */
     const char *checkpoint_metric;
     const char *checkpoint_mode; /* which of two is better: "min" or "max". Not given, by the metric's name: "max" for
-                                    accuracy, auc, f1 and the like, not for a loss or error, else "min" */
+                                    accuracy, auc, f1 and what metric libraries have like them, "min" for losses, errors
+                                    and distances. An error where the name does not say it */
     nt_maybe_bool checkpoint_keep_latest; /* keep the newest too, whatever it scored: true */
     nt_maybe_int checkpoint_keep_epochs;  /* keep each behind an epoch that is a multiple of this too: 0, no */
     nt_maybe_int checkpoint_keep_steps;   /* the same of the step that it was written at */
     const char *checkpoint_scope;         /* "run": other runs' in run_dir stay; "dir": all are ranked together, and
                                              those that are not kept are deleted, whosever they are: "run". How many
                                              there are is said when a run is made, with "dir" as a warning */
+    nt_maybe_bool val_loss;               /* whether evaluations report the loss, see nt_evaluate: true */
     /* The record that the run goes on from, with its seed: "auto" for the newest of the run that wrote last in run_dir
      * (a warning where there is none, and the run begins anew), the path of one, or "RUN:best", "RUN:latest" where RUN
      * is "latest", the id of a run or the folder of another one. Refused with the differences where the GraphConst
@@ -139,8 +141,9 @@ typedef struct nt_run_options {
                                resume, restore_best, gradient_norm and histograms are for a run that trains: without a
                                split train, or with evaluate_only or no_data, NT_INVALID */
     /* When training ends, also because a stop was requested, the parameters and layer states are those of the run's
-     * best checkpoint; step, epoch and log stay. The run then trains no more. A warning where no checkpoint was scored.
-     */
+     * best checkpoint; step, epoch and log stay. The run then trains no more. An error when the run is made where there
+     * can be no best (no checkpoints, no split val, no such metric); NT_NOT_FOUND from nt_train where none was scored,
+     * with the parameters of the last step. */
     bool restore_best;
     const char *preset; /* the preset that the fields are from: shown and logged. With fields NULL it
                            sets them */
@@ -211,7 +214,12 @@ typedef struct nt_results {
     const nt_value *values;
     size_t count;
 } nt_results;
-/* `split` NULL is "test"; `out` may be NULL. */
+/* `split` NULL is "test"; `out` may be NULL. The values are those of the metrics or device_metrics hook, and behind
+ * them, where there is a loss hook, the loss as "val_loss", whatever the split is called: its mean over the samples, of
+ * an nt_weighted_loss sum over count. A hook that reports a val_loss of its own takes its place; the setting val_loss
+ * leaves it out. forward, the loss and device_metrics are one program for each number of rows that batches of the
+ * splits have: they see the rows that there are, also of a short last batch, and nt_grad with respect to a field of the
+ * batch works as in training. */
 nt_status nt_evaluate(nt_run *run, const char *split, nt_results *out);
 /* nt_evaluate of the split val. */
 nt_status nt_validate(nt_run *run, nt_results *out);
@@ -222,11 +230,12 @@ typedef struct nt_named_array {
     const nt_array *array;
 } nt_named_array;
 /* What forward returns for any number of samples, in their order: *out is a new array with as many rows. The samples go
- * through in batches of the run's size; the last one is filled up with copies of its last sample, and what belongs to
- * those is cut off. Only the fields that forward reads are needed; others are ignored. Their element types and the
- * shapes of their rows are those of the splits; with no_data those of the first prediction, whose element types and
- * numbers of axes are those of the training where the file of the weights has them. NT_NOT_FOUND names a field
- * that is missing. NT_INTERRUPTED when a stop was requested. */
+ * through in batches of the run's size. The last one is filled up with copies of its last sample, and what belongs to
+ * those is cut off, where nitro can tell that in forward no sample depends on another one; else a program is compiled
+ * for as many samples as there are, which a notice says once. Only the fields that forward reads are needed; others are
+ * ignored. Their element types and the shapes of their rows are those of the splits; with no_data those of the first
+ * prediction, whose element types and numbers of axes are those of the training where the file of the weights has them.
+ * NT_NOT_FOUND names a field that is missing. NT_INTERRUPTED when a stop was requested. */
 nt_status nt_predict(nt_run *run, const nt_named_array *fields, size_t count, nt_array **out);
 
 /* A run keeps the programs, the hooks and the values that it was made with, whatever is edited, loaded or assigned
@@ -336,7 +345,8 @@ nt_status nt_run_load_mapped(nt_run *run, const char *source, const char *const 
  * kept by "tensorboard". The log is open from the first nt_train on, so they are for listeners and for behind it;
  * NT_INVALID where there is none. */
 
-/* Numbers of a context, which may be any name: "<context>/<name>" in TensorBoard. */
+/* Numbers of a context, which may be any name: "<context>/<name>" in TensorBoard. NT_INVALID for a name that is there
+ * twice, is type, context, epoch or step, or that a log cannot hold (control characters, no UTF-8). */
 nt_status nt_run_log_values(nt_run *run, const char *context, const nt_value *values, size_t count);
 /* TensorBoard shows a text as Markdown. */
 nt_status nt_run_log_text(nt_run *run, const char *name, const char *text);

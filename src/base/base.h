@@ -129,6 +129,11 @@ size_t nt__show(const char *text, const char *kept, char *out, size_t size);
 size_t nt__shown_width(const char *text);
 size_t nt__fitting(const char *text, size_t columns, size_t *width);
 
+/* Why a text cannot name a value in a log, to stand behind the name: "has control characters". NULL: it can. */
+const char *nt__name_problem(const char *name);
+/* The same of a name beside the keys that each line of a log has by itself: type, context, epoch and step. */
+const char *nt__value_name_problem(const char *name);
+
 /* The number for a message: a nan without its sign, which printf would show as "-nan" and which means nothing. */
 double nt__plain_nan(double number);
 

@@ -151,3 +151,26 @@ bool nt__ends_in(const char *name, const char *ending) {
     size_t length = strlen(name), tail = strlen(ending);
     return length > tail && strcmp(name + length - tail, ending) == 0;
 }
+
+/* ---- names in a log --------------------------------------------------------------------------------------------- */
+
+static bool has_controls(const char *text) {
+    for (const unsigned char *at = (const unsigned char *)text; *at; at++) {
+        bool is_c1 = at[0] == 0xc2 && at[1] >= 0x80 && at[1] < 0xa0;
+        if (*at < 0x20 || *at == 0x7f || is_c1) return true;
+    }
+    return false;
+}
+
+const char *nt__name_problem(const char *name) {
+    if (!*name) return "is empty";
+    if (!nt__is_utf8(name, strlen(name))) return "is not valid UTF-8";
+    return has_controls(name) ? "has control characters" : NULL;
+}
+
+const char *nt__value_name_problem(const char *name) {
+    static const char *const keys[] = {"type", "context", "epoch", "step"};
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        if (strcmp(name, keys[i]) == 0) return "is a key that each line of the log has by itself";
+    return nt__name_problem(name);
+}

@@ -23,24 +23,29 @@ static void add_json(nt__table *table, const json_t *value) {
     free(text);
 }
 
-static bool is_compared(const char *name) {
-    return strcmp(name, "type") != 0 && strcmp(name, "started") != 0 && strcmp(name, "seconds_before") != 0;
+/* What is in every line of a type, or differs between any two runs. */
+static bool is_compared(const char *name, bool is_environment) {
+    if (strcmp(name, "type") == 0) return false;
+    return !is_environment || (strcmp(name, "started") != 0 && strcmp(name, "seconds_before") != 0);
 }
 
 static void add_difference(nt__table *table, const char *name, const json_t *a, const json_t *b) {
-    if (!is_compared(name) || (a && b && json_equal(a, b))) return;
+    if (a && b && json_equal(a, b)) return;
     nt__table_add(table, name);
     add_json(table, a);
     add_json(table, b);
 }
 
-static bool print_values(const char *title, json_t *a, json_t *b) {
+static bool print_values(const char *title, bool is_environment, json_t *a, json_t *b) {
     const char *name;
     json_t *value;
     nt__table table = {0};
-    json_object_foreach(a, name, value) add_difference(&table, name, value, json_object_get(b, name));
+    json_object_foreach(a, name, value) {
+        if (is_compared(name, is_environment)) add_difference(&table, name, value, json_object_get(b, name));
+    }
     json_object_foreach(b, name, value) {
-        if (!json_object_get(a, name)) add_difference(&table, name, NULL, value);
+        bool is_in_both = json_object_get(a, name) != NULL;
+        if (!is_in_both && is_compared(name, is_environment)) add_difference(&table, name, NULL, value);
     }
     printf("\n%s%s\n", title, table.cells.count ? "" : ": the same");
     return nt__table_print(&table, 3, stdout);
@@ -139,8 +144,8 @@ static void print_run(const char *place, const nt__history *run) {
 static nt_status print_all(const nt__history *a, const nt__history *b) {
     print_run("first", a);
     print_run("second", b);
-    if (!print_values("fields and settings", a->params, b->params) ||
-        !print_values("environment", a->environment, b->environment))
+    if (!print_values("fields and settings", false, a->params, b->params) ||
+        !print_values("environment", true, a->environment, b->environment))
         return NT_OUT_OF_MEMORY;
     nt_status status = print_sources(a->sources, b->sources);
     return status == NT_OK && !print_metrics(a, b) ? NT_OUT_OF_MEMORY : status;

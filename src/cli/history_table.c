@@ -194,14 +194,18 @@ static void print_title(const table *t, FILE *out) {
 static void note_best(const table *t, FILE *out) {
     char text[CELL];
     const nt__best *best = t->view->best;
+    if (best->direction == NT__DIRECTION_UNKNOWN)
+        nt__say_line(out,
+                     "no best is marked: the name '%s' does not say which values are better; give --mode=max or min",
+                     t->view->history->metrics[best->metric]);
     if (!best->found) return;
     const nt__history_row *row = &t->view->history->rows[best->row];
     column c = {.metric = best->metric, .decimals = -1};
     for (size_t i = METRICS; i < t->count; i++)
         if (t->columns[i].metric == best->metric) c = t->columns[i];
     nt__say_line(out, "* best %s (%s): %s in epoch %lld", t->view->history->metrics[best->metric],
-                 best->largest ? "max" : "min", number_text(&c, *nt__row_value(row, best->metric), text),
-                 (long long)row->epoch);
+                 best->direction == NT__LARGER_IS_BETTER ? "max" : "min",
+                 number_text(&c, *nt__row_value(row, best->metric), text), (long long)row->epoch);
 }
 
 /* H15: as many rows as fit, around the best one or else the last one. */

@@ -74,6 +74,7 @@ static const nt__keyword keywords[] = {
     NUMBER(TRAINS, checkpoint_keep_steps, INT64, "no", "the same of the step"),
     TEXT(TRAINS, NT__SUMMARY, checkpoint_scope, "run",
          "dir: rank those of all runs in run_dir together, and delete the rest"),
+    NUMBER(SETS & ~NT__PREDICT, val_loss, BOOL, "true", "validations and evaluations report the loss"),
     {FIELD("schedule", schedules, STRING, "the schedules hook",
            "NAME=cosine:FROM:TO or another kind, which `nitro help train` lists; for each value once. Replaces all of "
            "the hook"),

@@ -54,14 +54,16 @@ static nt_status mark(plotting *p, const nt__history *run, const char *name, nt_
     nt__best best;
     if (nt__history_metric(run, name) < 0) return NT_OK;
     nt_status status = nt__history_best(run, name, p->options->mode, &best);
+    if (status == NT_OK && best.direction == NT__DIRECTION_UNKNOWN) panel->note = "no best without --mode=max or min";
     if (status != NT_OK || !best.found) return status;
     const nt__history_row *row = &run->rows[best.row];
     curve->is_marked = true;
     curve->mark_x = (double)(axis == NT__AXIS_STEP ? row->step : row->epoch);
     curve->mark_y = *nt__row_value(row, best.metric);
     if (p->run_count > 1) return NT_OK;
-    panel->note = nt__arena_sprintf(&p->arena, "%s %.4g in epoch %lld", best.largest ? "max" : "min", curve->mark_y,
-                                    (long long)row->epoch);
+    panel->note =
+        nt__arena_sprintf(&p->arena, "%s %.4g in epoch %lld", best.direction == NT__LARGER_IS_BETTER ? "max" : "min",
+                          curve->mark_y, (long long)row->epoch);
     return panel->note ? NT_OK : NT_OUT_OF_MEMORY;
 }
 

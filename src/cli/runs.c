@@ -3,19 +3,21 @@
  */
 #include "cli/history.h"
 
+#include <string.h>
 #include <time.h>
 
+#include "base/closest.h"
 #include "cli/print.h"
 #include "cli/table.h"
 
 enum { COLUMNS = 8, CELL = 96 };
 
-/* "3/10": of so many that were asked for. */
+/* "3/10": of so many that were asked for. A run that was resumed with fewer than it had done has more. */
 static const char *epoch_text(const nt__history *history, char out[CELL]) {
     const json_t *most = json_object_get(history->params, "max_epochs");
     int64_t last = history->row_count ? history->rows[history->row_count - 1].epoch : 0;
     int length = snprintf(out, CELL, "%lld", (long long)last);
-    if (json_is_integer(most))
+    if (json_is_integer(most) && json_integer_value(most) >= last)
         snprintf(out + length, (size_t)(CELL - length), "/%lld", (long long)json_integer_value(most));
     return out;
 }
@@ -28,6 +30,8 @@ static nt_status best_text(const nt__history *history, const nt__command_options
     value[0] = epoch[0] = 0;
     if (name && nt__history_metric(history, name) < 0) return NT_OK;
     nt_status status = nt__history_best(history, name, options->mode, &best);
+    if (status == NT_OK && best.direction == NT__DIRECTION_UNKNOWN)
+        snprintf(value, CELL, "%.64s: --mode?", history->metrics[best.metric]);
     if (status != NT_OK || !best.found) return status;
     const nt__history_row *row = &history->rows[best.row];
     nt__format(value, CELL, "%.64s %.4g", history->metrics[best.metric], *nt__row_value(row, best.metric));
@@ -35,11 +39,33 @@ static nt_status best_text(const nt__history *history, const nt__command_options
     return NT_OK;
 }
 
-static nt_status add_run(nt__table *table, const char *folder, const nt__command_options *options) {
+/* The runs of a list, and the metrics that any of them has. */
+typedef struct listing {
+    nt__table table;
+    const nt__command_options *options;
+    nt__words metrics;
+    nt__map seen; /* metrics */
+    bool has_metric;
+} listing;
+
+static nt_status note_metrics(listing *l, const nt__history *history) {
+    for (size_t i = 0; history->row_count && i < history->metric_count; i++) {
+        const char *name = history->metrics[i];
+        nt__hash hash = nt__hash_bytes(name, strlen(name));
+        l->has_metric |= l->options->metrics.count && strcmp(name, l->options->metrics.items[0]) == 0;
+        if (nt__map_find(&l->seen, hash)) continue;
+        if (!nt__map_put(&l->seen, hash, 1)) return NT_OUT_OF_MEMORY;
+        nt__words_add(&l->metrics, nt__arena_strdup(&l->table.arena, name));
+    }
+    return l->metrics.failed ? NT_OUT_OF_MEMORY : NT_OK;
+}
+
+static nt_status add_run(listing *l, const char *folder) {
     nt__history history;
     char epoch[CELL], step[CELL], best[CELL], best_epoch[CELL], started[NT__TIME], duration[NT__DURATION];
     nt_status status = nt__history_read(folder, false, &history);
-    if (status == NT_OK) status = best_text(&history, options, best, best_epoch);
+    if (status == NT_OK) status = note_metrics(l, &history);
+    if (status == NT_OK) status = best_text(&history, l->options, best, best_epoch);
     if (status == NT_OK) {
         const char *state = nt__history_state(&history);
         snprintf(step, sizeof step, "%lld", (long long)nt__history_steps(&history));
@@ -52,20 +78,38 @@ static nt_status add_run(nt__table *table, const char *folder, const nt__command
             best_epoch,
             nt__duration_text(nt__history_seconds(&history, state, time(NULL)), duration),
             nt__time_text(nt__history_started(&history), started)};
-        for (size_t i = 0; i < COLUMNS; i++) nt__table_add(table, cells[i]);
+        for (size_t i = 0; i < COLUMNS; i++) nt__table_add(&l->table, cells[i]);
     }
     nt__history_free(&history);
     return status;
 }
 
+/* A metric that no run has is a name that was mistyped. */
+static nt_status check_metric(const listing *l, const char *folder) {
+    const nt__words *named = &l->options->metrics;
+    if (!named->count || l->has_metric) return NT_OK;
+    nt__text text = {0};
+    nt__text_add(&text, "no run below %s has a metric '%s'", folder, named->items[0]);
+    nt__add_closest(&text, named->items[0], l->metrics.items, l->metrics.count, "");
+    if (l->metrics.count) nt__text_say(&text, "; there are ");
+    for (size_t i = 0; i < l->metrics.count; i++) nt__text_add(&text, "%s%s", i ? ", " : "", l->metrics.items[i]);
+    nt_status status = text.failed ? NT_OUT_OF_MEMORY : nt__fail(NT_INVALID, "%s", text.data);
+    nt__text_free(&text);
+    return status;
+}
+
 static nt_status list(const char *folder, const nt__run_folders *runs, const nt__command_options *options) {
     static const char *const header[COLUMNS] = {"run", "state", "epoch", "step", "best", "in epoch", "time", "started"};
-    nt__table table = {0};
+    listing l = {.options = options};
     nt_status status = NT_OK;
-    for (size_t i = 0; i < COLUMNS && runs->count; i++) nt__table_add(&table, header[i]);
-    for (size_t i = 0; status == NT_OK && i < runs->count; i++) status = add_run(&table, runs->items[i].path, options);
+    for (size_t i = 0; i < COLUMNS && runs->count; i++) nt__table_add(&l.table, header[i]);
+    for (size_t i = 0; status == NT_OK && i < runs->count; i++) status = add_run(&l, runs->items[i].path);
+    if (status == NT_OK && runs->count) status = check_metric(&l, folder);
+    if (status == NT_INVALID) l.table.cells.count = 0;
     if (!runs->count) nt__say_line(stdout, "no runs below %s: nitro train makes one", folder);
-    bool printed = nt__table_print(&table, COLUMNS, stdout);
+    nt__words_free(&l.metrics);
+    nt__map_free(&l.seen);
+    bool printed = nt__table_print(&l.table, COLUMNS, stdout);
     return status == NT_OK && !printed ? NT_OUT_OF_MEMORY : status;
 }
 

@@ -20,7 +20,8 @@ struct nt_metrics {
     nt__arena arena; /* names */
     metric *items;
     size_t count, capacity;
-    int64_t batch; /* the present one; counts from 1, as messages do */
+    nt__map places; /* one more than the place of each name */
+    int64_t batch;  /* the present one; counts from 1, as messages do */
     nt__kept_error error;
 };
 
@@ -58,17 +59,20 @@ nt_metrics *nt__metrics_new(void) {
 void nt__metrics_free(nt_metrics *metrics) {
     if (!metrics) return;
     nt__free(metrics->items);
+    nt__map_free(&metrics->places);
     nt__arena_free(&metrics->arena);
     nt__free(metrics);
 }
 
 /* ---- adding ----------------------------------------------------------------------------------------------------- */
 
+static nt__hash hash_of(const char *name) {
+    return nt__hash_bytes(name, strlen(name));
+}
+
 static metric *find(const nt_metrics *metrics, const char *name) {
-    for (size_t i = 0; i < metrics->count; i++) {
-        if (strcmp(metrics->items[i].name, name) == 0) return &metrics->items[i];
-    }
-    return NULL;
+    uint32_t number = nt__map_find(&metrics->places, hash_of(name));
+    return number ? &metrics->items[number - 1] : NULL;
 }
 
 /* A value of one batch. */
@@ -87,9 +91,13 @@ static nt_status check_entry(const entry *from) {
 }
 
 static nt_status append(nt_metrics *metrics, const entry *from) {
+    const char *problem = nt__value_name_problem(from->name);
+    if (problem) return nt__fail(NT_INVALID, "metric '%s' %s: give it another name", from->name, problem);
     if (metrics->batch > 1) return nt__fail(NT_INVALID, "metric '%s' was not set in the first batch", from->name);
     const char *name = nt__arena_strdup(&metrics->arena, from->name);
-    if (!name || !NT__GROW(metrics->items, metrics->count, metrics->capacity)) return NT_OUT_OF_MEMORY;
+    if (!name || !NT__GROW(metrics->items, metrics->count, metrics->capacity) ||
+        !nt__map_put(&metrics->places, hash_of(name), (uint32_t)metrics->count + 1))
+        return NT_OUT_OF_MEMORY;
     metrics->items[metrics->count++] = (metric){name, from->mode, from->value, from->count, metrics->batch};
     return NT_OK;
 }

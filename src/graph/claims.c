@@ -60,6 +60,7 @@ static const nt__node *behind(const nt__node *node, const nt__bounds *b) {
     case NT__OP_broadcast: return b->sums_to_1 ? NULL : node->operands[0];
     case NT__OP_mul:
     case NT__OP_div: return before_scale(node, b);
+    case NT__OP_slice: return node->attributes.choice == NT__REAL_ROWS ? node->operands[0] : NULL;
     case NT__OP_convert:
         return conversion_keeps(node->operands[0]->type.dtype, node->type.dtype, b) ? node->operands[0] : NULL;
     default: return NULL;

@@ -319,6 +319,15 @@ static bool is_one_expression(const nt__node *node, nt_site site) {
     return false;
 }
 
+static bool is_refused(const nt__node *node, nt_site site) {
+    const nt__graph *graph = nt__trace_current();
+    while (nt__region_original(node)) node = nt__region_original(node);
+    if (node->op == NT__OP_slice && node->attributes.choice == NT__REAL_ROWS) node = node->operands[0];
+    bool refused = graph->no_gradient && node->op == NT__OP_input && node->attributes.role == graph->no_gradient_role;
+    if (refused) nt__trace_fail(site, "grad", "with respect to %s: %s", node->attributes.name, graph->no_gradient);
+    return refused;
+}
+
 /* Whether y and what it is differentiated by are what a gradient can be of. */
 static bool can_differentiate(nt_tensor y, const nt_tensor *inputs, size_t count, nt_site site) {
     char text[NT__TYPE_TEXT];
@@ -331,7 +340,9 @@ static bool can_differentiate(nt_tensor y, const nt_tensor *inputs, size_t count
     }
     for (size_t i = 0; i < count; i++) {
         node = nt__node_of(inputs[i], site, "grad");
-        if (!node || !nt__type_floating(site, "grad", node->type) || !is_one_expression(node, site)) return false;
+        if (!node || !nt__type_floating(site, "grad", node->type) || is_refused(node, site) ||
+            !is_one_expression(node, site))
+            return false;
     }
     return true;
 }

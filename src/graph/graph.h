@@ -53,6 +53,10 @@ bool nt__tensors_given(nt_tensors tensors, nt_site site, const char *what);
  * printed text. `name` is copied. */
 nt_tensor nt__input(int role, int index, const char *name, nt__type type);
 
+/* The first rows of an argument, which are all that is real of it: the rest are copies, and a claim about the rows is
+ * one about the argument. */
+nt_tensor nt__real_rows(nt_tensor x, int64_t rows, nt_site site);
+
 /* What an nt_tensors points at; it lives as long as the trace. */
 struct nt_tensors_content {
     const char *name;   /* of the whole */
@@ -82,6 +86,9 @@ bool nt__claim_range_advising(nt_tensor x, int64_t low, int64_t limit, const cha
 /* The host checks what the current trace claims of arguments of this role, below 32, too. Until this is said it checks
  * none. */
 void nt__claims_are_checked(int role);
+/* From here on a gradient that a hook takes with respect to an argument of this role is an error that says why: a
+ * constant text. */
+void nt__gradients_are_refused(int role, const char *why);
 /* The claims of a trace. */
 const nt__claim *nt__claims(const nt__graph *graph, size_t *count);
 
@@ -128,6 +135,12 @@ void nt__gradient_apart(nt_tensor y, const nt_tensor *with_respect_to, size_t co
 /* Vector-Jacobian product: cotangents of `count` inputs for a given cotangent of `y`. */
 void nt__vjp(nt_tensor y, nt_tensor cotangent, const nt_tensor *with_respect_to, size_t count, nt_tensor *out,
              bool *reached);
+
+/* ---- rows of a batch (rows.c) ----------------------------------------------------------------------------------- */
+
+/* Whether row i of `x`, along its axis 0, is made of row i of the arguments of this role and of no other of their
+ * `count` rows. False also where that cannot be told. */
+bool nt__rows_are_apart(nt_tensor x, int role, int64_t count);
 
 /* ---- text ------------------------------------------------------------------------------------------------------- */
 

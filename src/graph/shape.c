@@ -219,6 +219,14 @@ nt_tensor nt_slice_at(nt_tensor x, nt_shape start, nt_shape limit, nt_site site)
     return nt_slice_strided_at(x, start, limit, ones, site);
 }
 
+nt_tensor nt__real_rows(nt_tensor x, int64_t rows, nt_site site) {
+    nt_shape start = {.rank = nt_rank(x)}, limit = nt_shape_of(x), ones = limit;
+    for (int i = 0; i < ones.rank; i++) ones.dims[i] = 1;
+    limit.dims[0] = rows;
+    return nt__emit(NT__OP_slice, site, (nt__type){0}, 1, &x,
+                    &(nt__attributes){.lists = {start, limit, ones}, .choice = NT__REAL_ROWS});
+}
+
 bool nt__shape_slice(nt__node *node) {
     const nt_shape *lists = node->attributes.lists;
     node->type = node->operands[0]->type;

@@ -1,7 +1,12 @@
 /* The operation table. Its rows are in node.h. */
 #include "graph/node.h"
 
-#define NT__ROW(id, stablehlo, shape_rule, gradient_rule, print_rule, names) \
-    [NT__OP_##                                                               \
-        id] = {#id, stablehlo, nt__shape_##shape_rule, nt__gradient_##gradient_rule, nt__print_##print_rule, names},
+#define NT__ROW(id, stablehlo, shape_rule, gradient_rule, print_rule, rows_rule, names) \
+    [NT__OP_##id] = {#id,                                                               \
+                     stablehlo,                                                         \
+                     nt__shape_##shape_rule,                                            \
+                     nt__gradient_##gradient_rule,                                      \
+                     nt__print_##print_rule,                                            \
+                     nt__track_##rows_rule,                                             \
+                     names},
 const nt__operation nt__operations[NT__OP_COUNT] = {NT__OPERATIONS(NT__ROW)};

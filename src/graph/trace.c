@@ -376,6 +376,12 @@ nt_tensors nt_named_tensors_at(const char *const *names, const nt_tensor *tensor
     return nt__tensors_of(content);
 }
 
+void nt__gradients_are_refused(int role, const char *why) {
+    if (!current) return;
+    current->no_gradient = why;
+    current->no_gradient_role = role;
+}
+
 void nt__quotient_keep(nt__quotient quotient) {
     if (current) current->quotient = quotient;
 }

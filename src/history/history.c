@@ -8,30 +8,47 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include "base/closest.h"
+
 /* ---- rows and names --------------------------------------------------------------------------------------------- */
 
+/* Where the metric is among the values of the row, or would be. */
+static size_t place_in(const nt__history_row *row, size_t metric) {
+    size_t low = 0, high = row->count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (row->values[middle].metric < metric)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
 const double *nt__row_value(const nt__history_row *row, size_t metric) {
-    for (size_t i = 0; i < row->count; i++)
-        if (row->values[i].metric == metric) return &row->values[i].value;
-    return NULL;
+    size_t place = place_in(row, metric);
+    return place < row->count && row->values[place].metric == metric ? &row->values[place].value : NULL;
+}
+
+static nt__hash hash_of(const char *name) {
+    return nt__hash_bytes(name, strlen(name));
 }
 
 int nt__history_metric(const nt__history *history, const char *name) {
-    for (size_t i = 0; i < history->metric_count; i++)
-        if (strcmp(history->metrics[i], name) == 0) return (int)i;
-    return -1;
+    return (int)nt__map_find(&history->places, hash_of(name)) - 1;
 }
 
 nt_status nt__history_find_metric(const nt__history *history, const char *name, size_t *out) {
     int metric = nt__history_metric(history, name);
-    nt__text names = {0};
+    nt__text text = {0};
     *out = metric < 0 ? NT__METRIC_LOSS : (size_t)metric;
     if (metric >= 0) return NT_OK;
-    for (size_t i = 0; i < history->metric_count; i++) nt__text_add(&names, "%s%s", i ? ", " : "", history->metrics[i]);
-    nt_status status = names.failed ? NT_OUT_OF_MEMORY
-                                    : nt__fail(NT_INVALID, "%s: no epoch has a metric '%s'; there are %s",
-                                               history->folder, name, names.data);
-    nt__text_free(&names);
+    nt__text_add(&text, "%s: no epoch has a metric '%s'", history->folder, name);
+    nt__add_closest(&text, name, history->metrics, history->metric_count, "");
+    nt__text_say(&text, "; there are ");
+    for (size_t i = 0; i < history->metric_count; i++) nt__text_add(&text, "%s%s", i ? ", " : "", history->metrics[i]);
+    nt_status status = text.failed ? NT_OUT_OF_MEMORY : nt__fail(NT_INVALID, "%s", text.data);
+    nt__text_free(&text);
     return status;
 }
 
@@ -40,7 +57,9 @@ static nt_status metric_of(nt__history *history, const char *name, size_t *out) 
     *out = known < 0 ? history->metric_count : (size_t)known;
     if (known >= 0) return NT_OK;
     char *copy = nt__arena_strdup(&history->arena, name);
-    if (!copy || !NT__GROW(history->metrics, history->metric_count, history->metric_capacity)) return NT_OUT_OF_MEMORY;
+    if (!copy || !NT__GROW(history->metrics, history->metric_count, history->metric_capacity) ||
+        !nt__map_put(&history->places, hash_of(name), (uint32_t)history->metric_count + 1))
+        return NT_OUT_OF_MEMORY;
     history->metrics[history->metric_count++] = copy;
     return NT_OK;
 }
@@ -56,13 +75,15 @@ static nt__history_row *row_of(nt__history *history, int64_t epoch) {
 }
 
 static nt_status set_value(nt__history_row *row, size_t metric, double value) {
-    for (size_t i = 0; i < row->count; i++) {
-        if (row->values[i].metric != metric) continue;
-        row->values[i].value = value;
+    size_t place = place_in(row, metric);
+    if (place < row->count && row->values[place].metric == metric) {
+        row->values[place].value = value;
         return NT_OK;
     }
     if (!NT__GROW(row->values, row->count, row->capacity)) return NT_OUT_OF_MEMORY;
-    row->values[row->count++] = (nt__history_value){metric, value};
+    memmove(&row->values[place + 1], &row->values[place], (row->count - place) * sizeof *row->values);
+    row->values[place] = (nt__history_value){metric, value};
+    row->count++;
     return NT_OK;
 }
 
@@ -142,13 +163,20 @@ static nt_status keep_step(reading *r, const nt__log_line_text *line) {
     return r->step.failed ? NT_OUT_OF_MEMORY : NT_OK;
 }
 
+/* False: the line has no such number, or one that is no int64_t, as logs of others may. */
+static bool whole_number(const char *line, const char *name, int64_t *out) {
+    double number;
+    bool fits = nt__line_number(line, name, &number) && number >= -0x1p63 && number < 0x1p63;
+    if (fits) *out = (int64_t)number;
+    return fits;
+}
+
 static void take_step(const reading *r) {
-    double step, epoch;
-    if (!r->step.data || !nt__line_number(r->step.data, "step", &step) ||
-        !nt__line_number(r->step.data, "epoch", &epoch))
+    int64_t step, epoch;
+    if (!r->step.data || !whole_number(r->step.data, "step", &step) || !whole_number(r->step.data, "epoch", &epoch))
         return;
-    r->history->step = (int64_t)step;
-    r->history->epoch = (int64_t)epoch;
+    r->history->step = step;
+    r->history->epoch = epoch;
 }
 
 static nt_status take_object(reading *r, json_t *line) {
@@ -217,6 +245,7 @@ void nt__history_free(nt__history *history) {
     for (size_t i = 0; i < history->row_count; i++) nt__free(history->rows[i].values);
     nt__free(history->rows);
     nt__free(history->metrics);
+    nt__map_free(&history->places);
     json_decref(history->params);
     json_decref(history->environment);
     json_decref(history->sources);

@@ -39,7 +39,7 @@ typedef struct nt__history_value {
     double value;
 } nt__history_value;
 
-/* An epoch. Its values are few, so they are a list. */
+/* An epoch. Its values are in the order of the metrics. */
 typedef struct nt__history_row {
     int64_t epoch, step; /* step: the last one of the epoch */
     nt__history_value *values;
@@ -53,6 +53,7 @@ typedef struct nt__history {
     size_t row_count, row_capacity;
     const char **metrics; /* names, "loss" first, then in the order of their appearance */
     size_t metric_count, metric_capacity;
+    nt__map places;               /* one more than the place of each name */
     json_t *params, *environment; /* of the newest such lines; NULL: none */
     json_t *sources;              /* path to text, where it was asked for */
     int64_t step, epoch;          /* of the newest line of metrics */
@@ -92,19 +93,23 @@ int64_t nt__history_steps(const nt__history *history);
  * run was resumed from. */
 double nt__history_seconds(const nt__history *history, const char *state, int64_t now);
 
-/* ---- the best epoch (best.c) ------------------------------------------------------------------------------------ */
+/* ---- the best epoch (best.c, direction.c) ------------------------------------------------------------------------ */
+
+typedef enum nt__direction { NT__DIRECTION_UNKNOWN, NT__SMALLER_IS_BETTER, NT__LARGER_IS_BETTER } nt__direction;
+/* Which values of a metric are better, as its name says: accuracy, auc, f1 and what metric libraries have the larger
+ * the better; losses, errors, distances and their like the smaller. Unknown where the name has a word of neither kind,
+ * or of both. */
+nt__direction nt__metric_direction(const char *name);
 
 typedef struct nt__best {
     bool found;
     size_t metric, row;
-    bool largest; /* the best is the largest */
+    nt__direction direction; /* unknown: there is no best, since nothing says which values are better */
 } nt__best;
 /* `name` NULL: what the run was told to rank its checkpoints by (checkpoint_metric, and with it checkpoint_mode), else
- * val_loss when there is one, else the first metric beside the loss, else the loss. `mode` "min" or "max";
- * NULL: by the name, where accuracy, auc, f1, precision, recall and their like are better the larger, and all others
- * the smaller. A name or mode that there is not is an error; a metric without a finite value has no best. */
+ * val_loss when there is one, else the first metric beside the loss, else the loss. `mode` "min" or "max"; NULL: as the
+ * name says. A name or mode that there is not is an error; a metric without a finite value has no best. */
 nt_status nt__history_best(const nt__history *history, const char *name, const char *mode, nt__best *out);
-bool nt__larger_is_better(const char *name);
 
 /* ---- rows that fit (thin.c) ------------------------------------------------------------------------------------- */
 

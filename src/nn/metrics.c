@@ -19,24 +19,26 @@ bool nt__is_own_metric(const char *name) {
     return strcmp(name, "loss") == 0 || strcmp(name, "grad_norm") == 0;
 }
 
+static nt__hash hash_of(const char *name) {
+    return nt__hash_bytes(name, strlen(name));
+}
+
 static bool name_is_right(const nt_device_metrics *metrics, const char *name, const char *function, nt_site site) {
-    if (!name || !*name) {
+    const char *problem = name && *name ? nt__value_name_problem(name) : NULL;
+    uint32_t other = name ? nt__map_find(&metrics->places, hash_of(name)) : 0;
+    if (!name || !*name)
         nt__trace_fail(site, function, "a metric without a name: give it one");
-        return false;
-    }
-    if (!metrics->combined && nt__is_own_metric(name)) {
+    else if (problem)
+        nt__trace_fail(site, function, "metric '%s' %s: give it another name", name, problem);
+    else if (!metrics->combined && nt__is_own_metric(name))
         nt__trace_fail(site, function, "'%s' is a name of the run's own in the line of a step: give '%s' another name",
                        name, name);
-        return false;
-    }
-    for (size_t i = 0; i < metrics->count; i++) {
-        const nt__device_metric *other = &metrics->items[i];
-        if (strcmp(other->name, name) != 0) continue;
+    else if (other)
         nt__trace_fail(site, function, "metric '%s' was reported at %s:%d already: each name once", name,
-                       other->site.file, other->site.line);
-        return false;
-    }
-    return true;
+                       metrics->items[other - 1].site.file, metrics->items[other - 1].site.line);
+    else
+        return true;
+    return false;
 }
 
 static bool fits_hook(const nt_device_metrics *metrics, nt_combine combine, const char *name, nt_site site) {
@@ -82,7 +84,8 @@ void nt_device_metric_at(nt_device_metrics *metrics, const char *name, nt_combin
         !count_fits(count, name, function, site))
         return;
     const char *copy = nt__arena_strdup(&metrics->arena, name);
-    if (!copy || !NT__GROW(metrics->items, metrics->count, metrics->capacity)) {
+    if (!copy || !NT__GROW(metrics->items, metrics->count, metrics->capacity) ||
+        !nt__map_put(&metrics->places, hash_of(copy), (uint32_t)metrics->count + 1)) {
         nt__trace_out_of_memory();
         return;
     }
@@ -91,6 +94,7 @@ void nt_device_metric_at(nt_device_metrics *metrics, const char *name, nt_combin
 
 void nt__device_metrics_free(nt_device_metrics *metrics) {
     nt__free(metrics->items);
+    nt__map_free(&metrics->places);
     nt__arena_free(&metrics->arena);
     *metrics = (nt_device_metrics){0};
 }

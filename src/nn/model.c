@@ -311,10 +311,7 @@ bool nt__model_reached(const nt_model *model, size_t leaf) {
 /* ---- batch fields ----------------------------------------------------------------------------------------------- */
 
 static nt_tensor cut_rows(nt_tensor x, int64_t rows, nt_site site) {
-    nt_shape start = {.rank = nt_rank(x)}, limit = nt_shape_of(x);
-    if (rows == 0 || limit.dims[0] == rows) return x;
-    limit.dims[0] = rows;
-    return nt_slice_at(x, start, limit, site);
+    return rows == 0 || nt_shape_of(x).dims[0] == rows ? x : nt__real_rows(x, rows, site);
 }
 
 /* "" for a field that has no name yet. */

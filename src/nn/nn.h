@@ -126,6 +126,7 @@ struct nt_device_metrics {
     nt__arena arena;
     nt__device_metric *items;
     size_t count, capacity;
+    nt__map places; /* one more than the place of each name */
 };
 void nt__device_metrics_free(nt_device_metrics *metrics);
 /* Whether a run adds a value of this name to the line of a step itself, whichever hook reports the others. */

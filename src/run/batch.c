@@ -62,7 +62,8 @@ nt_status nt__routes_list(nt_run *run) {
     memset(used, 0, sizeof *used * run->batch.count);
     mark_routes(run->programs.forward, used);
     if (status == NT_OK) status = list_routes(run, used, &run->routes.prediction);
-    for (size_t i = 0; i < run->programs.metrics_count; i++) mark_routes(run->programs.metrics[i].program, used);
+    memset(used, 0, sizeof *used * run->batch.count);
+    for (size_t i = 0; i < run->programs.evaluation_count; i++) mark_routes(run->programs.evaluations[i].program, used);
     return status == NT_OK ? list_routes(run, used, &run->routes.evaluation) : status;
 }
 

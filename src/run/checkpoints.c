@@ -1,10 +1,10 @@
 /* When training writes a record, and which are kept.
- * Not here: what is in one (snapshot.c), its file and the thread that writes it (the folder record).
+ * Not here: what they are ranked by (ranking.c), what is in one (snapshot.c), its file and the thread that writes it
+ * (the folder record).
  */
 #include <math.h>
 #include <string.h>
 
-#include "base/closest.h"
 #include "run/folder.h"
 #include "run/records.h"
 
@@ -16,22 +16,12 @@ nt__retention nt__run_retention(const nt_run *run) {
     nt__retention kept = nt__retention_default();
     kept.best = run->settings.checkpoint_keep;
     kept.metric = run->settings.checkpoint_metric;
-    kept.higher_is_better = strcmp(run->settings.checkpoint_mode, "max") == 0;
+    kept.higher_is_better = run->settings.checkpoint_mode && strcmp(run->settings.checkpoint_mode, "max") == 0;
     kept.keep_latest = run->settings.checkpoint_keep_latest;
     kept.every_epochs = run->settings.checkpoint_keep_epochs;
     kept.every_steps = run->settings.checkpoint_keep_steps;
     kept.whole_folder = strcmp(run->settings.checkpoint_scope, "dir") == 0;
     return kept;
-}
-
-nt_status nt__recording_check(const nt_run *run) {
-    bool may_be_unscored = run->settings.checkpoint_keep_latest || nt__data_split_find(run->data, "val");
-    if (!run->train || !nt__records(run) || may_be_unscored) return NT_OK;
-    return nt__fail(
-        NT_INVALID,
-        "checkpoint_keep_latest is false, so only the best checkpoints are kept, and experiment '%s' has no "
-        "split 'val' to tell which those are: add one, or set checkpoint_keep_latest or checkpoint = false",
-        run->experiment->name);
 }
 
 nt_status nt__recording_describe(nt_run *run) {
@@ -86,97 +76,6 @@ nt_status nt__recording_tell_others(const nt_run *run) {
     return status;
 }
 
-/* ---- what they are ranked by ------------------------------------------------------------------------------------ */
-
-/* A validation without the metric that nobody asked for by name is no reason to end a run, but where only the best
- * are kept. */
-static bool needs_metric(const nt_run *run) {
-    return run->settings.from.checkpoint_metric != NT__FROM_DEFAULT || !run->settings.checkpoint_keep_latest;
-}
-
-static bool is_among(const char *name, const char *const *names, size_t count) {
-    for (size_t i = 0; i < count; i++)
-        if (strcmp(names[i], name) == 0) return true;
-    return false;
-}
-
-/* What the traced metrics of all programs are called, each once: there is a program for each number of real rows. */
-static nt_status list_names(const nt_run *run, const char ***out, size_t *count) {
-    size_t most = 0;
-    for (size_t i = 0; i < run->programs.metrics_count; i++) most += run->programs.metrics[i].metrics.count;
-    const char **names = nt__alloc(most + 1, sizeof *names);
-    if (!names) return NT_OUT_OF_MEMORY;
-    *count = 0;
-    for (size_t i = 0; i < run->programs.metrics_count; i++) {
-        const nt__traced_metrics *metrics = &run->programs.metrics[i].metrics;
-        for (size_t k = 0; k < metrics->count; k++)
-            if (!is_among(metrics->items[k].name, names, *count)) names[(*count)++] = metrics->items[k].name;
-    }
-    *out = names;
-    return NT_OK;
-}
-
-static nt_status fail_no_metric(const nt_run *run, const char *const *names, size_t count) {
-    const char *metric = run->settings.checkpoint_metric;
-    nt__text text = {0};
-    nt__text_add(&text,
-                 "checkpoints are ranked by '%s' (checkpoint_metric), which no validation of experiment '%s' "
-                 "reports",
-                 metric, run->experiment->name);
-    nt__add_closest(&text, metric, names, count, "");
-    nt__text_say(&text, count ? "; it reports: "
-                              : ": it reports nothing. Add a hook for metrics, or leave "
-                                "checkpoint_metric out");
-    for (size_t i = 0; i < count; i++) nt__text_add(&text, "%s%s", i ? ", " : "", names[i]);
-    if (count) nt__text_say(&text, ". Rank them by one of these");
-    nt_status status = text.failed ? NT_OUT_OF_MEMORY : nt__fail(NT_INVALID, "%s", text.data);
-    nt__text_free(&text);
-    return status;
-}
-
-/* NULL: what the metric can be is known. */
-static const char *why_unknown(const nt_run *run) {
-    if (!nt__data_split_find(run->data, "val"))
-        return "there is no split 'val', so no checkpoint is ranked and there is no best";
-    if (run->experiment->hooks.metrics)
-        return "what the metrics hook reports is known from the first validation on, which has to have it";
-    return NULL;
-}
-
-nt_status nt__recording_check_metric(const nt_run *run) {
-    const char **names, *unknown = why_unknown(run);
-    size_t count;
-    if (!run->train || !nt__records(run) || !needs_metric(run)) return NT_OK;
-    if (unknown)
-        return nt__warn("%s: checkpoints are to be ranked by '%s' (checkpoint_metric); %s", run->experiment->name,
-                        run->settings.checkpoint_metric, unknown);
-    nt_status status = list_names(run, &names, &count);
-    if (status != NT_OK) return status;
-    if (!is_among(run->settings.checkpoint_metric, names, count)) status = fail_no_metric(run, names, count);
-    nt__free(names);
-    return status;
-}
-
-/* A hook for metrics takes the place of val_loss, so that there is nothing to rank by until a name is given. */
-static nt_status warn_unranked(nt_run *run, const nt_value *values, size_t count) {
-    nt__text names = {0};
-    const char *metric = run->settings.checkpoint_metric;
-    if (count == 0 || run->recording.told_unranked || needs_metric(run)) return NT_OK;
-    bool is_there = false;
-    for (size_t i = 0; i < count; i++) {
-        is_there |= strcmp(values[i].name, metric) == 0;
-        nt__text_add(&names, "%s%s", i ? ", " : "", values[i].name);
-    }
-    nt_status status = names.failed ? NT_OUT_OF_MEMORY : NT_OK;
-    if (!is_there && status == NT_OK)
-        status = nt__warn("%s: the validation reports no '%s', so only the newest checkpoint is kept and there is no "
-                          "best; checkpoint_metric can name one of: %s",
-                          run->experiment->name, metric, names.data);
-    run->recording.told_unranked = true;
-    nt__text_free(&names);
-    return status;
-}
-
 nt_status nt__recording_begin(nt_run *run) {
     nt__recording *recording = &run->recording;
     recording->written = nt__seconds();
@@ -202,7 +101,7 @@ static bool can_be_ranked(const nt_run *run, const json_t *values) {
     const nt__settings *s = &run->settings;
     double score;
     const json_t *value = json_object_get(values, s->checkpoint_metric);
-    if (!value) return needs_metric(run) || json_object_size(values) == 0;
+    if (!value) return nt__needs_metric(run) || json_object_size(values) == 0;
     return s->check_divergence || (nt__record_number_of(value, &score) && isfinite(score));
 }
 
@@ -294,7 +193,7 @@ nt_status nt__record_state(nt_run *run, const nt__position *at, const char *reas
     nt__recording *recording = &run->recording;
     nt__record record = {0};
     const double *score = at->is_open ? NULL : score_in(run, values, count);
-    nt_status status = recording->writer && !at->is_open ? warn_unranked(run, values, count) : NT_OK;
+    nt_status status = recording->writer && !at->is_open ? nt__ranking_tell(run, values, count) : NT_OK;
     if (status != NT_OK || !recording->writer || can_be_spared(run, at, reason, values, count)) return status;
     status = tell_earlier(run, nt__record_writer_ready(recording->writer));
     if (status == NT_OK) status = nt__snapshot_take(run, at, reason, values, count, &record);
@@ -335,8 +234,9 @@ nt_status nt__restore_best(nt_run *run) {
     nt_status status = nt__records(run) ? find_best(run, &path) : NT_OK;
     if (status != NT_OK) return status;
     if (!path)
-        return nt__warn("%s: restore_best finds no checkpoint of this run that was scored by %s, so the parameters are "
-                        "those of the last step",
+        return nt__fail(NT_NOT_FOUND,
+                        "%s: restore_best finds no checkpoint of this run that was scored by %s, so the parameters are "
+                        "those of the last step: no validation has ended with a finite one",
                         run->experiment->name, run->settings.checkpoint_metric);
     status = nt__weights_load(run, path, NULL, 0);
     if (status == NT_OK)

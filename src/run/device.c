@@ -311,7 +311,6 @@ static nt__buffer *bound(nt_run *run, const nt__argument *argument, const nt__ro
     case NT__ROLE_FIRST: return &run->device.flags[first];
     case NT__ROLE_DEVICE: return &run->device_fields.slots[index].buffer;
     case NT__ROLE_BATCH: return &staged->buffers[routes->position[index]];
-    case NT__ROLE_OUTPUTS: return &run->device.outputs;
     default: return NULL;
     }
 }

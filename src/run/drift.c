@@ -74,21 +74,40 @@ static void release(check *c) {
 
 /* ---- programs --------------------------------------------------------------------------------------------------- */
 
-/* True when they differ, which gives a line. */
-static bool compare_program(check *c, const char *role, const nt__program *old, const nt__program *new) {
-    nt__text difference = {0};
-    bool differs = old && new &&nt__program_compare(old, new, &difference);
-    if (differs) nt__text_add(c->report, "  %s program: %s\n", role, difference.data ? difference.data : "");
-    c->report->failed |= difference.failed;
-    nt__text_free(&difference);
-    return differs;
+/* Whether they differ; the difference is added to the text. */
+static bool differ(check *c, const nt__program *old, const nt__program *new, nt__text *difference) {
+    bool different = old && new &&nt__program_compare(old, new, difference);
+    c->report->failed |= difference->failed;
+    return different;
 }
 
-/* Metrics programs differ in their number of rows only: the first that moved stands for all. */
-static void compare_metrics(check *c) {
-    for (size_t i = 0; i < c->run->programs.metrics_count && i < c->scratch.programs.metrics_count; i++)
-        if (compare_program(c, "metrics", c->run->programs.metrics[i].program, c->scratch.programs.metrics[i].program))
-            return;
+static void compare_program(check *c, const char *role, const nt__program *old, const nt__program *new) {
+    nt__text difference = {0};
+    if (differ(c, old, new, &difference))
+        nt__text_add(c->report, "  %s program: %s\n", role, difference.data ? difference.data : "");
+    nt__text_free(&difference);
+}
+
+/* The program of an evaluation begins with forward, so what differs there is told once. */
+static bool compare_evaluation(check *c, const nt__program *old, const nt__program *new) {
+    nt__text own = {0}, of_forward = {0};
+    bool different = differ(c, old, new, &own);
+    differ(c, c->run->programs.forward, c->scratch.programs.forward, &of_forward);
+    bool is_same = own.data && of_forward.data && strcmp(own.data, of_forward.data) == 0;
+    if (different && !is_same) nt__text_add(c->report, "  evaluation program: %s\n", own.data ? own.data : "");
+    nt__text_free(&of_forward);
+    nt__text_free(&own);
+    return different;
+}
+
+/* Programs of evaluations differ in their number of rows only: the first that moved stands for all. */
+static void compare_evaluations(check *c) {
+    const nt_hooks *old = &c->run->experiment->hooks, *new = &c->now->hooks;
+    bool same_hooks = !old->metrics == !new->metrics && !old->device_metrics == !new->device_metrics;
+    if (!same_hooks) return; /* which is told of the hooks */
+    const nt__programs *before = &c->run->programs, *now = &c->scratch.programs;
+    for (size_t i = 0; i < before->evaluation_count && i < now->evaluation_count; i++)
+        if (compare_evaluation(c, before->evaluations[i].program, now->evaluations[i].program)) return;
 }
 
 static nt_status compare_programs(check *c) {
@@ -104,7 +123,7 @@ static nt_status compare_programs(check *c) {
     compare_program(c, "manual_step", c->run->programs.manual_step, c->scratch.programs.manual_step);
     compare_program(c, "average", c->run->programs.average, c->scratch.programs.average);
     compare_program(c, "forward", c->run->programs.forward, c->scratch.programs.forward);
-    compare_metrics(c);
+    compare_evaluations(c);
     return NT_OK;
 }
 

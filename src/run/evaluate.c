@@ -1,5 +1,8 @@
-/* Passes over a split without training, and evaluations: every batch at full size, results cut back to the real rows.
+/* Passes over a split without training, and evaluations: each batch goes to the device at full size, and the program of
+ * its real rows reads those.
  */
+#include <math.h>
+#include <string.h>
 
 #include "run/run_internal.h"
 
@@ -43,7 +46,9 @@ nt_status nt__pass_without_training(nt_run *run, const nt__split *split, const n
 typedef struct evaluation {
     nt_run *run;
     const nt__split *split;
-    nt_array *outputs; /* host copy of a batch's outputs */
+    nt_array *outputs;  /* host copy of a batch's outputs; NULL: no hook reads them */
+    double loss, count; /* sums over the batches: val_loss is their quotient */
+    bool has_loss;
 } evaluation;
 
 static void fold(nt_metrics *into, const nt__traced_metric *metric, double value, double count) {
@@ -55,47 +60,62 @@ static void fold(nt_metrics *into, const nt__traced_metric *metric, double value
     }
 }
 
-static nt_status fold_all(nt_run *run, const nt__metrics_program *from) {
+/* What device_metrics reported. */
+static nt_status fold_metrics(nt_run *run, const nt__evaluation_program *from) {
     size_t count = from->metrics.count;
+    nt__buffer *buffers = from->buffers + from->loss.result_count;
     nt_value *values = nt__alloc(count + 1, sizeof *values);
     double *counts = nt__alloc(count + 1, sizeof *counts);
     nt_status status = values && counts ? NT_OK : NT_OUT_OF_MEMORY;
-    if (status == NT_OK) status = nt__traced_metrics_read(run, &from->metrics, from->buffers, values, counts);
+    if (status == NT_OK) status = nt__traced_metrics_read(run, &from->metrics, buffers, values, counts);
     for (size_t i = 0; status == NT_OK && i < count; i++)
-        fold(run->results, &from->metrics.items[i], values[i].value * from->weight, counts[i] * from->weight);
+        fold(run->results, &from->metrics.items[i], values[i].value, counts[i]);
     nt__free(values);
     nt__free(counts);
     return status;
 }
 
-/* Runs the metrics program on the outputs and adds what it says. */
-static nt_status call_device_metrics(evaluation *ev, nt__staged *staged) {
-    nt_run *run = ev->run;
-    const nt__metrics_program *from = nt__metrics_program_find(run, staged->rows);
-    nt_status status = nt__launch(run, from->program, &run->routes.evaluation, staged, false, from->results);
-    if (status == NT_OK) status = fold_all(run, from);
-    for (size_t i = 0; i < from->metrics.result_count; i++) nt__buffer_free(&from->buffers[i]);
-    return status;
+static nt_status add_loss(evaluation *ev, const nt__evaluation_program *from) {
+    nt_value value;
+    double count = 0;
+    if (!from->loss.count) return NT_OK;
+    nt_status status = nt__traced_metrics_read(ev->run, &from->loss, from->buffers, &value, &count);
+    if (status != NT_OK) return status;
+    ev->has_loss = true;
+    ev->loss += value.value * from->weight;
+    ev->count += count * from->weight;
+    return NT_OK;
 }
 
-static nt_status call_metrics(evaluation *ev, nt__staged *staged) {
+static nt_status call_metrics(const evaluation *ev, const nt__evaluation_program *from, nt__staged *staged) {
     nt_run *run = ev->run;
-    nt_status status = nt__buffer_read(run->engine, &run->device.outputs, ev->outputs->data);
+    if (from->outputs < 0) return NT_OK;
+    nt_status status = nt__buffer_read(run->engine, &from->buffers[from->outputs], ev->outputs->data);
     return status == NT_OK
                ? nt__call_host_hook(run, run->experiment->hooks.metrics, "metrics", ev->outputs, staged, run->results)
                : status;
 }
 
+/* One program, which is left out where all that is reported are C numbers; then what it says. */
+static nt_status evaluate_batch(evaluation *ev, nt__staged *staged) {
+    nt_run *run = ev->run;
+    const nt__evaluation_program *from = nt__evaluation_program_find(run, staged->rows);
+    nt_status status = NT_OK;
+    if (!from) return status;
+    if (from->program) status = nt__launch(run, from->program, &run->routes.evaluation, staged, false, from->results);
+    if (status == NT_OK) status = add_loss(ev, from);
+    if (status == NT_OK) status = call_metrics(ev, from, staged);
+    if (status == NT_OK) status = fold_metrics(run, from);
+    for (size_t i = 0; i < from->result_count; i++) nt__buffer_free(&from->buffers[i]);
+    return status;
+}
+
 static nt_status batch(void *context, nt__staged *staged) {
     evaluation *ev = context;
     nt_run *run = ev->run;
-    nt__buffer *result = &run->device.outputs;
     nt__transfers_take(run, staged);
-    nt_status status = nt__launch(run, run->programs.forward, &run->routes.evaluation, staged, false, &result);
-    if (status == NT_OK && run->experiment->hooks.metrics) status = call_metrics(ev, staged);
-    if (status == NT_OK && run->programs.metrics_count) status = call_device_metrics(ev, staged);
+    nt_status status = evaluate_batch(ev, staged);
     if (status == NT_OK) status = nt__metrics_end_batch(run->results);
-    nt__buffer_free(&run->device.outputs);
     if (status != NT_OK)
         return nt__fail_in(status, "batch %lld of split '%s'", (long long)staged->index + 1, ev->split->name);
     nt__tell(run, &(nt_event){.kind = NT_EVENT_EVALUATING,
@@ -108,13 +128,25 @@ static nt_status batch(void *context, nt__staged *staged) {
     return NT_OK;
 }
 
-static nt_status keep_results(nt_run *run) {
+static bool has_own_loss(const nt_metrics *metrics) {
+    for (size_t i = 0; i < nt__metrics_count(metrics); i++)
+        if (strcmp(nt__metrics_name(metrics, i), NT__VAL_LOSS) == 0) return true;
+    return false;
+}
+
+/* What the hooks report, then val_loss, unless one of them reports its own. */
+static nt_status keep_results(const evaluation *ev) {
+    nt_run *run = ev->run;
     size_t count = nt__metrics_count(run->results);
-    nt__free(run->result_values);
-    run->result_values = nt__alloc(count + 1, sizeof *run->result_values);
-    if (!run->result_values) return NT_OUT_OF_MEMORY;
+    nt_value *values = nt__alloc(count + 1, sizeof *values);
+    if (!values) return NT_OUT_OF_MEMORY;
+    nt__results_forget(run);
+    run->result_values = values;
     for (size_t i = 0; i < count; i++)
-        run->result_values[i] = (nt_value){nt__metrics_name(run->results, i), nt__metrics_value(run->results, i)};
+        values[i] = (nt_value){nt__metrics_name(run->results, i), nt__metrics_value(run->results, i)};
+    if (ev->has_loss && !has_own_loss(run->results))
+        values[count++] = (nt_value){NT__VAL_LOSS, ev->count > 0 ? ev->loss / ev->count : NAN};
+    run->result_count = count;
     return NT_OK;
 }
 
@@ -122,6 +154,7 @@ static nt_status keep_results(nt_run *run) {
 void nt__results_forget(nt_run *run) {
     nt__free(run->result_values);
     run->result_values = NULL;
+    run->result_count = 0;
 }
 
 static nt_status restart_results(nt_run *run) {
@@ -134,7 +167,7 @@ static nt_status restart_results(nt_run *run) {
 }
 
 const nt_value *nt__result_values(const nt_run *run, size_t *count) {
-    *count = run->result_values ? nt__metrics_count(run->results) : 0;
+    *count = run->result_count;
     return run->result_values;
 }
 
@@ -149,12 +182,13 @@ nt_status nt__evaluate_split(nt_run *run, const nt__split *split) {
     evaluation ev = {.run = run, .split = split};
     nt_status status = restart_results(run);
     if (status != NT_OK) return status;
-    ev.outputs = nt_array_new(run->outputs_type.dtype, run->outputs_type.shape);
-    if (!ev.outputs) return NT_OUT_OF_MEMORY;
+    bool reads_outputs = run->experiment->hooks.metrics != NULL;
+    if (reads_outputs) ev.outputs = nt_array_new(run->outputs_type.dtype, run->outputs_type.shape);
+    if (reads_outputs && !ev.outputs) return NT_OUT_OF_MEMORY;
     status = nt__pass_without_training(run, split, &run->routes.evaluation, batch, &ev);
     nt_array_free(ev.outputs);
     if (status == NT_OK) status = tell_transfers(&ev);
-    return status == NT_OK ? keep_results(run) : status;
+    return status == NT_OK ? keep_results(&ev) : status;
 }
 
 static nt_status evaluate(nt_run *run, const char *split_name, nt_results *out) {

@@ -47,7 +47,17 @@ static const char *schedules_text(const nt_run *run, nt__arena *texts) {
     return kept;
 }
 
-/* Every field and setting. Settings come last and win over fields of the same name (S-52). */
+/* A field whose name is that of something else in the line is there as "field.NAME"; one that gives a setting is the
+ * setting (S-52). */
+static bool name_field(nt__arena *texts, const nt_log_value *others, size_t count, nt_log_value *field) {
+    const nt__setting *setting = nt__setting_find(field->name);
+    bool is_taken = nt__value_name_problem(field->name) != NULL;
+    for (size_t i = 0; i < count && !setting; i++) is_taken |= strcmp(others[i].name, field->name) == 0;
+    if (is_taken) field->name = nt__arena_sprintf(texts, "field.%s", field->name);
+    return field->name != NULL;
+}
+
+/* Every field and setting. */
 static nt_status log_values(nt_run *run, nt__arena *texts) {
     const nt__settings *s = &run->settings;
     const char *rule = nt__rule_names(run, texts);
@@ -73,7 +83,11 @@ static nt_status log_values(nt_run *run, nt__arena *texts) {
     if (!values) return NT_OUT_OF_MEMORY;
     for (size_t i = 0; i < field_count; i++) {
         const nt_field_info *field = &run->experiment->fields[i];
-        if (is_logged(field) && !field_value(texts, field, run->fields, &values[count++])) return NT_OUT_OF_MEMORY;
+        if (!is_logged(field)) continue;
+        nt_log_value *value = &values[count++];
+        bool right = field_value(texts, field, run->fields, value) && name_field(texts, settings, SETTINGS, value) &&
+                     name_field(texts, choices, CHOICES, value);
+        if (!right) return NT_OUT_OF_MEMORY;
     }
     for (size_t i = 0; i < SETTINGS; i++) values[count++] = settings[i];
     if (nt__uses_base_rate(run)) values[count++] = rate;

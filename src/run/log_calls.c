@@ -2,6 +2,8 @@
  * parameters.
  * Not here: lines of steps and epochs (log.c).
  */
+#include <string.h>
+
 #include "log/image.h"
 #include "run/run_internal.h"
 
@@ -14,10 +16,29 @@ static nt_status check_log(const nt_run *run, const char *call, const char *name
                                          : " yet: training opens it, so log from a listener or behind nt_train");
 }
 
+/* Names that a line would hold once only, or not at all. */
+static nt_status check_values(const nt_value *values, size_t count, nt__map *names) {
+    for (size_t i = 0; i < count; i++) {
+        const char *name = values[i].name, *problem = name ? nt__value_name_problem(name) : "is NULL";
+        nt__hash hash = nt__hash_bytes(name ? name : "", name ? strlen(name) : 0);
+        if (!problem && nt__map_find(names, hash)) problem = "stands twice";
+        if (problem)
+            return nt__fail(NT_INVALID, "nt_run_log_values: value %zu: the name '%s' %s: give it another name", i + 1,
+                            name ? name : "", problem);
+        if (!nt__map_put(names, hash, 1)) return NT_OUT_OF_MEMORY;
+    }
+    return NT_OK;
+}
+
 nt_status nt_run_log_values(nt_run *run, const char *context, const nt_value *values, size_t count) {
     NT__USE(run, "nt_run_log_values");
     if (!used) return NT_INVALID;
     nt_status status = check_log(run, "nt_run_log_values", context, values, "values");
+    const char *problem = status == NT_OK ? nt__name_problem(context) : NULL;
+    if (problem) status = nt__fail(NT_INVALID, "nt_run_log_values: the context '%s' %s", context, problem);
+    nt__map names = {0};
+    if (status == NT_OK) status = check_values(values, count, &names);
+    nt__map_free(&names);
     return status == NT_OK ? nt__log_values(run, context, run->step, run->epoch, values, count) : status;
 }
 

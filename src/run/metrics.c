@@ -50,12 +50,6 @@ nt_status nt__traced_metrics_read(nt_run *run, const nt__traced_metrics *metrics
     return status;
 }
 
-const nt__metrics_program *nt__metrics_program_find(const nt_run *run, int64_t rows) {
-    for (size_t i = 0; i < run->programs.metrics_count; i++)
-        if (run->programs.metrics[i].rows == rows) return &run->programs.metrics[i];
-    return NULL;
-}
-
 /* ---- host hooks ------------------------------------------------------------------------------------------------- */
 
 nt_status nt__call_host_hook(nt_run *run, nt__host_hook hook, const char *name, const nt_array *outputs,

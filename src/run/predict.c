@@ -254,6 +254,13 @@ static nt_status lay_out_first(prediction *p) {
 
 /* ---- the pass --------------------------------------------------------------------------------------------------- */
 
+/* A short batch is filled up with copies of its last row, which must not change what the others give. */
+static nt_status choose_program(nt_run *run, int64_t rows, nt__program **out) {
+    *out = run->programs.forward;
+    bool is_whole = rows == run->batch_size || run->programs.rows_are_apart;
+    return is_whole ? NT_OK : nt__short_forward(run, rows, out);
+}
+
 /* Padding is cut off here: on the device it would cost a program for each short width. */
 static void keep_rows(const prediction *p, const nt__staged *staged) {
     size_t row_bytes = p->batch->bytes / (size_t)p->run->batch_size;
@@ -267,7 +274,9 @@ static nt_status batch(void *context, nt__staged *staged) {
     nt__buffer *result = &run->device.outputs;
     int64_t batches = nt__split_batches(&p->split);
     nt__transfers_take(run, staged);
-    nt_status status = nt__launch(run, run->programs.forward, &run->routes.prediction, staged, false, &result);
+    nt__program *program;
+    nt_status status = choose_program(run, staged->rows, &program);
+    if (status == NT_OK) status = nt__launch(run, program, &run->routes.prediction, staged, false, &result);
     if (status == NT_OK) status = nt__buffer_read(run->engine, &run->device.outputs, p->batch->data);
     nt__buffer_free(&run->device.outputs);
     if (status != NT_OK)

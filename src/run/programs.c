@@ -1,7 +1,7 @@
 /* The programs of a run: which there are, what goes into each, and what comes out. A trace costs milliseconds, so a
  * handle traces everything when it is made, and the programs' text is their key.
  * Not here: what all traces have in common (trace.c), programs that update (updates.c), the step of manual mode
- * (manual.c).
+ * (manual.c), evaluations (evaluations.c).
  */
 
 #include "run/trace.h"
@@ -214,110 +214,67 @@ static nt_status keep_claims(nt__tracing *t) {
     return NT_OK;
 }
 
+/* forward as it is in evaluations, for the rows of the batch that is traced. */
+static nt_status make_forward(nt__tracing *t, const char *rows, nt__program **out) {
+    nt__result result = {.name = "outputs", .value = t->outputs};
+    nt__port port = {.name = "outputs", .purpose = NT__OUTPUT};
+    const nt__part parts[] = {nt__tracing_compute_part(t), {"rows", rows}};
+    return nt__tracing_finish(t, "forward", &result, &port, 1, parts, rows ? 2 : 1, out);
+}
+
 static nt_status trace_forward(nt_run *run) {
     nt__tracing t;
     nt_status status = nt__tracing_begin(&t, run, false);
     if (status != NT_OK) return status;
     nt__tracing_forward(&t);
     nt__tracing_check_same_outputs(&t);
-    nt__result result = {.name = "outputs", .value = t.outputs};
-    nt__port port = {.name = "outputs", .purpose = NT__OUTPUT};
-    nt__part part = nt__tracing_compute_part(&t);
+    run->programs.rows_are_apart = nt__rows_are_apart(t.outputs, NT__ROLE_BATCH, run->batch_size);
     status = keep_claims(&t);
-    if (status == NT_OK)
-        status = nt__tracing_finish(&t, "forward", &result, &port, 1, &part, 1, &run->programs.forward);
+    if (status == NT_OK) status = make_forward(&t, NULL, &run->programs.forward);
     nt__tracing_end(&t);
     return status;
 }
 
-/* ---- metrics of an evaluation ----------------------------------------------------------------------------------- */
-
-/* The outputs and fields that the hook sees are cut to the real rows. Without a hook for metrics the loss stands for
- * them: val_loss, the mean over samples, so that a short last batch counts for what it has. */
-static void call_device_metrics(nt__tracing *t, nt__metrics_program *added, nt_device_metrics *reported) {
-    nt_run *run = t->run;
-    const nt_hooks *hooks = &run->experiment->hooks;
-    int64_t rows = added->rows;
-    nt_tensor outputs = nt__input(NT__ROLE_OUTPUTS, 0, "outputs", run->outputs_type);
-    nt_shape start = {.rank = run->outputs_type.shape.rank}, limit = run->outputs_type.shape;
-    limit.dims[0] = rows;
-    t->outputs = rows == run->batch_size ? outputs : nt_slice(outputs, start, limit);
-    run->batch.rows = rows;
-    added->weight = 1;
-    if (hooks->device_metrics) {
-        nt__tracing_hook_begin(t, "device_metrics");
-        hooks->device_metrics(run->view, reported, t->outputs, &run->batch);
-        nt__tracing_hook_end(t, "device_metrics");
-        return;
-    }
-    nt_tensor loss = nt__tracing_loss(t);
-    if (t->loss.value.trace) {
-        nt_device_mean(reported, "val_loss", t->loss.sum, t->loss.count);
-    } else {
-        added->weight = (double)rows;
-        nt_device_mean(reported, "val_loss", loss, 1);
-    }
-}
-
-static nt_status make_results(nt_run *run, nt__metrics_program *added) {
-    size_t count = added->metrics.result_count;
-    added->buffers = nt__arena_alloc(&run->arena, count + 1, sizeof *added->buffers);
-    added->results = nt__arena_alloc(&run->arena, count + 1, sizeof *added->results);
-    if (!added->buffers || !added->results) return NT_OUT_OF_MEMORY;
-    for (size_t i = 0; i < count; i++) added->results[i] = &added->buffers[i];
+/* A field that is read for so many rows only was not staged. */
+static nt_status check_staged(const nt_run *run, const nt__program *program) {
+    size_t count;
+    const nt__argument *arguments = nt__program_arguments(program, &count);
+    for (size_t i = 0; i < count; i++)
+        if (arguments[i].role == NT__ROLE_BATCH && run->routes.prediction.position[arguments[i].index] < 0)
+            return nt__fail(NT_INVALID, "forward reads field '%s' of a short batch, and not of a full one",
+                            arguments[i].name);
     return NT_OK;
 }
 
-static nt_status finish_metrics(nt__tracing *t, nt__metrics_program *added) {
-    const nt__traced_metrics *metrics = &added->metrics;
-    nt__port *ports = nt__arena_alloc(&t->arena, metrics->result_count + 1, sizeof *ports);
-    const char *text = nt__arena_sprintf(&t->arena, "%lld", (long long)added->rows);
-    if (!ports || !text) return NT_OUT_OF_MEMORY;
-    for (size_t i = 0; i < metrics->result_count; i++)
-        ports[i] = (nt__port){.name = metrics->results[i].name, .purpose = NT__OUTPUT};
-    nt__part part = {"rows", text};
-    return nt__tracing_finish(t, "metrics", metrics->results, ports, metrics->result_count, &part, 1, &added->program);
-}
-
-static nt_status trace_metrics_of_rows(nt_run *run, nt__metrics_program *added) {
+static nt_status trace_short_forward(nt_run *run, int64_t rows, nt__program **out) {
     nt__tracing t;
     nt_status status = nt__tracing_begin(&t, run, false);
     if (status != NT_OK) return status;
-    nt_device_metrics reported = {.combined = true};
-    call_device_metrics(&t, added, &reported);
-    status = nt__trace_status(t.graph);
-    if (status == NT_OK) status = nt__tracing_check_claims(&t);
-    if (status == NT_OK) status = nt__traced_metrics_keep(run, &reported, &added->metrics);
-    if (status == NT_OK) status = make_results(run, added);
-    if (status == NT_OK) status = finish_metrics(&t, added);
-    nt__device_metrics_free(&reported);
+    run->batch.rows = rows;
+    nt__tracing_forward(&t);
+    nt__tracing_check_same_outputs(&t);
+    const char *text = nt__arena_sprintf(&t.arena, "%lld", (long long)rows);
+    status = text ? make_forward(&t, text, out) : NT_OUT_OF_MEMORY;
     nt__tracing_end(&t);
-    return status;
+    return status == NT_OK ? check_staged(run, *out) : status;
 }
 
-static nt_status add_metrics(nt_run *run, int64_t rows) {
-    if (rows == 0 || nt__metrics_program_find(run, rows)) return NT_OK;
-    nt__metrics_program *added = &run->programs.metrics[run->programs.metrics_count];
-    added->rows = rows;
-    nt_status status = trace_metrics_of_rows(run, added);
-    if (status == NT_OK) run->programs.metrics_count++;
-    return status;
-}
-
-static nt_status trace_metrics(nt_run *run) {
-    const nt_hooks *hooks = &run->experiment->hooks;
-    if (!hooks->device_metrics && (hooks->metrics || !hooks->loss)) return NT_OK;
-    size_t splits = nt__data_split_count(run->data);
-    run->programs.metrics = nt__arena_alloc(&run->arena, 2 * splits + 1, sizeof *run->programs.metrics);
-    if (!run->programs.metrics) return NT_OUT_OF_MEMORY;
-    nt_status status = NT_OK;
-    for (size_t i = 0; status == NT_OK && i < splits; i++) {
-        const nt__split *split = nt__data_split_at(run->data, i);
-        int64_t last = split->options.drop_last ? 0 : split->rows % run->batch_size;
-        if (split->rows >= run->batch_size) status = add_metrics(run, run->batch_size);
-        if (status == NT_OK) status = add_metrics(run, last);
+nt_status nt__short_forward(nt_run *run, int64_t rows, nt__program **out) {
+    nt__programs *programs = &run->programs;
+    if (programs->short_forward && programs->short_rows == rows) {
+        *out = programs->short_forward;
+        return NT_OK;
     }
-    return status;
+    if (!programs->short_rows && !run->settings.quiet)
+        nt__notice("%s: in forward a row may depend on the other rows of its batch, so a last batch of a prediction "
+                   "with fewer than %lld rows is not filled up: a program is compiled for its %lld rows",
+                   run->experiment->name, (long long)run->batch_size, (long long)rows);
+    nt__program_free(programs->short_forward);
+    programs->short_forward = NULL;
+    programs->short_rows = rows;
+    nt_status status = trace_short_forward(run, rows, &programs->short_forward);
+    *out = programs->short_forward;
+    return status == NT_OK ? status : nt__fail_in(status, "a last batch of %lld rows", (long long)rows);
 }
 
 /* ---- all of them ------------------------------------------------------------------------------------------------ */
@@ -335,7 +292,7 @@ nt_status nt__trace_programs(nt_run *run) {
     if (status == NT_OK && run->train) status = run->settings.manual ? nt__trace_manual_step(run) : trace_training(run);
     if (status == NT_OK && run->train) status = nt__trace_average(run);
     if (status == NT_OK) status = trace_forward(run);
-    return status == NT_OK ? trace_metrics(run) : status;
+    return status == NT_OK ? nt__trace_evaluations(run) : status;
 }
 
 void nt__programs_free(nt_run *run) {
@@ -345,9 +302,11 @@ void nt__programs_free(nt_run *run) {
     nt__program_free(run->programs.forward);
     nt__program_free(run->programs.manual_step);
     run->programs.gradient = run->programs.optimizer = run->programs.average = NULL;
-    run->programs.forward = run->programs.manual_step = NULL;
-    for (size_t i = 0; i < run->programs.metrics_count; i++) nt__program_free(run->programs.metrics[i].program);
-    run->programs.metrics_count = 0;
+    nt__program_free(run->programs.short_forward);
+    run->programs.forward = run->programs.manual_step = run->programs.short_forward = NULL;
+    run->programs.short_rows = 0;
+    for (size_t i = 0; i < run->programs.evaluation_count; i++) nt__program_free(run->programs.evaluations[i].program);
+    run->programs.evaluation_count = 0;
     nt__model_free(run->model);
     run->model = NULL;
     nt__layout_free(&run->layout);

@@ -82,7 +82,10 @@ static void add_settings(const nt_run *run, nt__text *out) {
     if (s->from.checkpoint_metric != NT__FROM_DEFAULT)
         add_text("checkpoint_metric", s->checkpoint_metric, s->from.checkpoint_metric, out);
     if (s->from.checkpoint_metric != NT__FROM_DEFAULT || s->from.checkpoint_mode != NT__FROM_DEFAULT)
-        nt__text_add(out, "  checkpoint_mode: %s [%s]\n", s->checkpoint_mode, sources[s->from.checkpoint_mode]);
+        nt__text_add(out, "  checkpoint_mode: %s [%s]\n", s->checkpoint_mode ? s->checkpoint_mode : "not known",
+                     sources[s->from.checkpoint_mode]);
+    if (s->from.val_loss != NT__FROM_DEFAULT)
+        nt__text_add(out, "  val_loss: %s [%s]\n", s->val_loss ? "true" : "false", sources[s->from.val_loss]);
     if (run->train) {
         nt__text_add(out, "  rule: ");
         nt__rules_print(run, false, out);

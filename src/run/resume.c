@@ -32,7 +32,8 @@ static nt_status check_use(const nt_run *run, const nt_run_options *options) {
 static nt_status find(const nt_run *run, const char *source, nt__record_source *out) {
     const nt__retention kept = nt__run_retention(run);
     if (strcmp(source, "auto") == 0) return nt__record_source_auto(run->settings.run_dir, out);
-    return nt__record_source_find(source, run->settings.run_dir, &kept, out);
+    nt_status status = nt__ends_in(source, ":best") ? nt__check_direction(run) : NT_OK;
+    return status == NT_OK ? nt__record_source_find(source, run->settings.run_dir, &kept, out) : status;
 }
 
 /* ---- whose run -------------------------------------------------------------------------------------------------- */

@@ -71,7 +71,7 @@ static nt_status build_data(nt_run *run, const nt_run_options *options) {
     run->laid_out_by_training = run->train != NULL;
     if (run->train) status = check_train_split(run);
     if (status == NT_OK && !run->is_plan && !run->settings.evaluate_only) status = nt__data_warn_shared(run->data);
-    if (status == NT_OK) status = nt__recording_check(run);
+    if (status == NT_OK) status = nt__ranking_check(run);
     return status == NT_OK ? nt__batch_list(run) : status;
 }
 
@@ -130,7 +130,7 @@ nt_status nt__lay_out(nt_run *run) {
 static nt_status get_ready(nt_run *run, const nt_run_options *options) {
     if (run->settings.no_data) return nt__device_fields_upload(run);
     nt_status status = trace_all(run);
-    if (status == NT_OK) status = nt__recording_check_metric(run);
+    if (status == NT_OK) status = nt__ranking_check_metric(run);
     if (status == NT_OK) status = nt__recording_describe(run);
     if (status == NT_OK && run->train) status = nt__settings_warn(run);
     if (status == NT_OK && run->train) status = nt__groups_warn(run);

@@ -28,7 +28,6 @@ typedef enum nt__role {
     NT__ROLE_SEED,        /* of the random operations */
     NT__ROLE_DEVICE,      /* slot of the Device fields */
     NT__ROLE_BATCH,       /* field of the batch */
-    NT__ROLE_OUTPUTS,     /* what forward returned */
 } nt__role;
 
 /* Where a setting came from; the later ones win (H-31). */
@@ -37,7 +36,7 @@ typedef struct nt__sources {
     nt__source run_dir, seed, max_epochs, max_steps, accum, gradient_clip_norm, ema_decay, learning_rate,
         check_divergence, log, compute_dtype, checkpoint, checkpoint_every_steps, checkpoint_every_minutes,
         checkpoint_keep, checkpoint_metric, checkpoint_mode, checkpoint_keep_latest, checkpoint_keep_epochs,
-        checkpoint_keep_steps, checkpoint_scope, rule;
+        checkpoint_keep_steps, checkpoint_scope, val_loss, rule;
 } nt__sources;
 
 typedef struct nt__settings {
@@ -45,7 +44,7 @@ typedef struct nt__settings {
     const char *run_dir;
     int64_t seed, max_epochs, max_steps, accum;
     double gradient_clip_norm, ema_decay, learning_rate;
-    bool check_divergence, checkpoint, checkpoint_keep_latest;
+    bool check_divergence, checkpoint, checkpoint_keep_latest, val_loss;
     int64_t checkpoint_every_steps, checkpoint_keep, checkpoint_keep_epochs, checkpoint_keep_steps;
     double checkpoint_every_minutes;
     const char *checkpoint_metric, *checkpoint_mode, *checkpoint_scope;
@@ -96,17 +95,21 @@ typedef void (*nt__host_hook)(const void *e, nt_metrics *metrics, const nt_array
 nt_status nt__call_host_hook(nt_run *run, nt__host_hook hook, const char *name, const nt_array *outputs,
                              nt__staged *staged, nt_metrics *into);
 
-/* The metrics program of a number of real rows: what device_metrics reports, else val_loss. */
-typedef struct nt__metrics_program {
+/* The program of an evaluation for a number of real rows. */
+typedef struct nt__evaluation_program {
     int64_t rows;
-    nt__program *program;
-    nt__traced_metrics metrics;
-    double weight;       /* of a batch: its rows for val_loss, which is a mean already, else 1 */
-    nt__buffer *buffers; /* one for each result */
+    nt__program *program;             /* NULL: it would have no result */
+    nt__traced_metrics loss, metrics; /* loss: val_loss alone; none where the user reports one, or it is left out */
+    double weight;                    /* of the loss of a batch: its rows where it is a mean already, else 1 */
+    int outputs;                      /* the result that a hook on the host reads; -1: there is none */
+    size_t result_count;
+    nt__buffer *buffers; /* one for each result: those of the loss, of the metrics, then the outputs */
     nt__buffer **results;
-} nt__metrics_program;
+} nt__evaluation_program;
 /* NULL when there is none for so many rows. */
-const nt__metrics_program *nt__metrics_program_find(const nt_run *run, int64_t rows);
+const nt__evaluation_program *nt__evaluation_program_find(const nt_run *run, int64_t rows);
+/* The name of the loss in every evaluation. */
+#define NT__VAL_LOSS "val_loss"
 
 /* The values of one step at a time: its loss, the norm of its gradients where it is asked for, then those of the hook
  * train_metrics or host_train_metrics. */
@@ -224,7 +227,7 @@ typedef struct nt__recording {
     double spent;        /* seconds of training before that call of which the log says nothing */
     double *scores;      /* the best of the records that this training wrote, the best first, at most checkpoint_keep */
     size_t score_count, score_capacity;
-    bool told_unranked; /* that there is no best: said once */
+    bool told_ranking;  /* by what they are ranked, or that they are not: said once */
     nt__record record;  /* to go on from, until the run is set up; of no facts: none */
     int64_t asked_seed; /* that of the settings, in place of which the run has the record's */
     json_t *data;       /* what its records say of the data; NULL: it writes none */
@@ -243,10 +246,13 @@ typedef struct nt__source_text {
 /* All programs, and what is known of them beside their text. */
 typedef struct nt__programs {
     nt__program *gradient, *optimizer, *forward;
-    nt__program *manual_step; /* in manual mode in place of gradient and optimizer */
-    nt__program *average;     /* what evaluations have for parameters; NULL: the parameters that are trained */
-    nt__metrics_program *metrics;
-    size_t metrics_count;
+    nt__program *manual_step;   /* in manual mode in place of gradient and optimizer */
+    nt__program *average;       /* what evaluations have for parameters; NULL: the parameters that are trained */
+    nt__program *short_forward; /* of the newest short batch of a prediction, where forward may mix rows; else NULL */
+    int64_t short_rows;         /* rows of that; 0: there was none yet */
+    bool rows_are_apart;        /* in forward no row of the outputs depends on another row of the batch */
+    nt__evaluation_program *evaluations;
+    size_t evaluation_count;
     nt__traced_metrics train_metrics; /* of the program that has the loss */
     size_t *carried;                  /* layer states that this program changes, in the order of its results */
     size_t carried_count;
@@ -284,7 +290,7 @@ typedef struct nt__device {
     int average_users;
     nt__buffer count;    /* of the step so far, of a weighted loss */
     nt__buffer flags[2]; /* false, true */
-    nt__buffer outputs;  /* of forward, for as long as a batch is worked on */
+    nt__buffer outputs;  /* of a prediction, for as long as a batch is worked on */
     nt__buffer **bound;  /* the arguments of the launch under way */
 } nt__device;
 
@@ -356,7 +362,8 @@ struct nt_run {
     nt__position resumed; /* where the next training goes on in its epoch; all zeros: it begins one */
     bool told_waiting;    /* that training waits for data: said once */
     nt_metrics *results;
-    nt_value *result_values;
+    nt_value *result_values; /* of the newest evaluation; NULL: of none */
+    size_t result_count;
     nt__log *log;
     nt__source_text *source_texts;
     size_t source_text_count;
@@ -460,6 +467,9 @@ nt_status nt__trace_programs(nt_run *run);
 /* The first trace alone: it learns the parameters and their layout, and makes no program. */
 nt_status nt__trace_model(nt_run *run);
 void nt__programs_free(nt_run *run);
+/* The program of predictions for a batch of so many rows, fewer than the full size, of which copies of a row would
+ * change the outputs. It is the run's. */
+nt_status nt__short_forward(nt_run *run, int64_t rows, nt__program **out);
 /* Results, before those for train metrics, of the program that has the loss: the loss, what the model carries to the
  * next micro-batch, then of the gradient program an accumulator a group and, of a weighted loss, the count of the step
  * so far and that of the micro-batch; of a manual step the parameters and the states of the rules. */
@@ -624,10 +634,6 @@ nt_status nt__origin_log(nt_run *run);
 /* checkpoints.c: the records that training writes. From begin to end there is a writer, where there are records at all.
  */
 nt_status nt__recording_begin(nt_run *run);
-/* C27: without keep_latest only the best are kept, which takes a validation. */
-nt_status nt__recording_check(const nt_run *run);
-/* Once all is traced: refuses a metric that no validation can have; where only a validation can tell, says so. */
-nt_status nt__recording_check_metric(const nt_run *run);
 /* What its records say of the data, and what the record that it goes on from is compared with. */
 nt_status nt__recording_describe(nt_run *run);
 /* How many records of other runs its folder has: a warning where they may be deleted, else a notice. */
@@ -643,6 +649,17 @@ nt_status nt__recording_end(nt_run *run);
 nt_status nt__restore_best(nt_run *run);
 /* Error when that was done. */
 nt_status nt__check_not_restored(const nt_run *run);
+
+/* ranking.c: what records are ranked by. What cannot have a best although it is asked for: before the traces, and once
+ * all is traced, when names are known; there it also says where there is no best, and what to give. */
+nt_status nt__ranking_check(const nt_run *run);
+nt_status nt__ranking_check_metric(const nt_run *run);
+/* After the first validation: by which value and in which direction, or that it has not the value. */
+nt_status nt__ranking_tell(nt_run *run, const nt_value *values, size_t count);
+/* Whether a validation without the metric is an error. */
+bool nt__needs_metric(const nt_run *run);
+/* Error where neither the name of the metric nor the mode says which values are better. */
+nt_status nt__check_direction(const nt_run *run);
 
 /* How the settings say to keep them. */
 nt__retention nt__run_retention(const nt_run *run);

@@ -37,6 +37,7 @@ static const nt__setting settings[] = {
     SETTING(checkpoint_keep_epochs, INT64, true),
     SETTING(checkpoint_keep_steps, INT64, true),
     SETTING(checkpoint_scope, STRING, true),
+    SETTING(val_loss, BOOL, false),
 };
 
 /* That of run_dir has the experiment's name in it, that of checkpoint_mode goes by the metric's name. */
@@ -56,6 +57,7 @@ static const nt__settings defaults = {
     .checkpoint_metric = "val_loss",
     .checkpoint_keep_latest = true,
     .checkpoint_scope = "run",
+    .val_loss = true,
 };
 
 const nt__setting *nt__setting_at(size_t index) {
@@ -316,7 +318,9 @@ static nt_status check_checkpoints(const nt__settings *s) {
     if (strcmp(s->checkpoint_scope, "run") != 0 && strcmp(s->checkpoint_scope, "dir") != 0)
         return refuse_text(s, "checkpoint_scope", s->checkpoint_scope,
                            "give run, to keep other runs' checkpoints in run_dir, or dir, to rank them all together");
-    if (strcmp(s->checkpoint_mode, "min") != 0 && strcmp(s->checkpoint_mode, "max") != 0)
+    bool is_mode =
+        !s->checkpoint_mode || strcmp(s->checkpoint_mode, "min") == 0 || strcmp(s->checkpoint_mode, "max") == 0;
+    if (!is_mode)
         return refuse_text(s, "checkpoint_mode", s->checkpoint_mode, "give min or max: which of two values is better");
     return NT_OK;
 }
@@ -404,9 +408,10 @@ static nt_status take_loggers(nt_run *run, const nt_run_options *options) {
     return NT_OK;
 }
 
-/* As `nitro history` marks the best. */
+/* As `nitro history` marks the best. NULL: the name does not say it. */
 static const char *usual_mode(const char *metric) {
-    return nt__larger_is_better(metric) ? "max" : "min";
+    static const char *const modes[] = {[NT__SMALLER_IS_BETTER] = "min", [NT__LARGER_IS_BETTER] = "max"};
+    return modes[nt__metric_direction(metric)];
 }
 
 nt_status nt__settings_warn(const nt_run *run) {

@@ -134,20 +134,30 @@ nt_tensor nt__tracing_train_step(nt__tracing *t, nt_optimizers *optimizers, nt_d
     return loss;
 }
 
-void nt__tracing_check_outputs(nt__tracing *t) {
-    nt_run *run = t->run;
-    run->outputs_type = (nt__type){nt_dtype_of(t->outputs), nt_shape_of(t->outputs)};
-    nt_shape shape = run->outputs_type.shape;
-    if (!nt__tensor_made(t->outputs) || (shape.rank >= 1 && shape.dims[0] == run->batch_size)) return;
+/* Rows of the batch that is traced. */
+static int64_t rows_of(const nt_run *run) {
+    return run->batch.rows ? run->batch.rows : run->batch_size;
+}
+
+static bool has_sample_axis(const nt__tracing *t, nt__type outputs) {
     char text[NT__TYPE_TEXT];
-    nt__trace_fail((nt_site){0}, run->experiment->file,
+    if (outputs.shape.rank >= 1 && outputs.shape.dims[0] == rows_of(t->run)) return true;
+    nt__trace_fail((nt_site){0}, t->run->experiment->file,
                    "forward returned %s; axis 0 of the outputs must be the %lld samples of the batch",
-                   nt__type_text(run->outputs_type, text), (long long)run->batch_size);
+                   nt__type_text(outputs, text), (long long)rows_of(t->run));
+    return false;
+}
+
+void nt__tracing_check_outputs(nt__tracing *t) {
+    t->run->outputs_type = (nt__type){nt_dtype_of(t->outputs), nt_shape_of(t->outputs)};
+    if (nt__tensor_made(t->outputs)) has_sample_axis(t, t->run->outputs_type);
 }
 
 void nt__tracing_check_same_outputs(nt__tracing *t) {
-    nt__type now = {nt_dtype_of(t->outputs), nt_shape_of(t->outputs)};
-    if (!nt__tensor_made(t->outputs) || nt__type_equal(now, t->run->outputs_type)) return;
+    nt__type now = {nt_dtype_of(t->outputs), nt_shape_of(t->outputs)}, full = now;
+    if (!nt__tensor_made(t->outputs) || !has_sample_axis(t, now)) return;
+    full.shape.dims[0] = t->run->batch_size;
+    if (nt__type_equal(full, t->run->outputs_type)) return;
     char training[NT__TYPE_TEXT], evaluation[NT__TYPE_TEXT];
     nt__trace_fail(
         (nt_site){0}, t->run->experiment->file,

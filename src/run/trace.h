@@ -36,7 +36,8 @@ void nt__tracing_learn_train_step(nt__tracing *t);
 /* Notes the outputs' type and checks their axis 0: before the loss is traced, which would find fault with it in its own
  * words. */
 void nt__tracing_check_outputs(nt__tracing *t);
-/* Error when they are not those that were noted: forward of an evaluation returns what it returns in training. */
+/* Error when they are not those that were noted, for the rows of the batch that is traced: forward of an evaluation
+ * returns what it returns in training. */
 void nt__tracing_check_same_outputs(nt__tracing *t);
 /* Claims of the hooks about batch fields, against the data. */
 nt_status nt__tracing_check_claims(nt__tracing *t);
@@ -70,6 +71,9 @@ nt_status nt__trace_gradient(nt_run *run);
  * rule averages. */
 nt_status nt__trace_optimizer(nt_run *run);
 nt_status nt__trace_average(nt_run *run);
+
+/* evaluations.c: the programs of evaluations. */
+nt_status nt__trace_evaluations(nt_run *run);
 
 /* What layers compute in, a part of every program that has forward in it. */
 nt__part nt__tracing_compute_part(const nt__tracing *t);

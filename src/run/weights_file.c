@@ -44,7 +44,8 @@ static nt_status find_path(nt_run *run, const char *source, nt__record_source *o
         return out->path ? NT_OK : NT_OUT_OF_MEMORY;
     }
     const nt__retention kept = nt__run_retention(run);
-    nt_status status = nt__record_source_find(source, run->settings.run_dir, &kept, out);
+    nt_status status = nt__ends_in(source, ":best") ? nt__check_direction(run) : NT_OK;
+    if (status == NT_OK) status = nt__record_source_find(source, run->settings.run_dir, &kept, out);
     if (status == NT_OK && !run->settings.quiet)
         nt__notice("%s: the weights are those of %s", run->experiment->name, out->path);
     return status;

@@ -102,8 +102,10 @@ static void numbers_have_the_digits_that_tell_them_apart(void **state) {
     char *text = shown(put_log("Digits", log.data), "tiny", (nt__screen){0});
     nt__text_free(&log);
     assert_has(text, "  epoch  step  loss   tiny     huge  whole     mixed\n"
-                     "      1     1     2  1e-05  2.5e+06      7     7.000 *\n"
-                     "      2     2   123    0.5  2.5e+06     -7  1234.500\n");
+                     "      1     1     2  1e-05  2.5e+06      7     7.000\n"
+                     "      2     2   123    0.5  2.5e+06     -7  1234.500\n"
+                     "no best is marked: the name 'tiny' does not say which values are better; give --mode=max or "
+                     "min\n");
     free(text);
 }
 
@@ -238,15 +240,18 @@ static void runs_are_listed_the_newest_first(void **state) {
     assert_output(nitro("runs", "runs/first", "--metric=accuracy"),
                   "  run         state      epoch  step  best           in epoch  time        started\n"
                   "  runs/first  completed  3/5    12    accuracy 0.75  2         1 min 15 s  2026-01-02 03:04:05\n");
-    assert_output(nitro("runs", "runs/first", "--metric=nope"),
-                  "  run         state      epoch  step  best  in epoch  time        started\n"
-                  "  runs/first  completed  3/5    12                    1 min 15 s  2026-01-02 03:04:05\n");
+    assert_refused(nitro("runs", "runs/first", "--metric=accurcy"), 1,
+                   "nitro: no run below runs/first has a metric 'accurcy' (did you mean accuracy?); there are loss, "
+                   "accuracy, val_loss\n");
     put_three("listed/again", "{\"started\":\"2026-01-02T04:04:05Z\",\"seconds_before\":75,\"type\":\"environment\"}\n"
                               "{\"loss\":1,\"type\":\"metrics\",\"context\":\"train\",\"epoch\":4,\"step\":14}\n");
     set_time("again/metrics.jsonl", started + 3600 + 30);
     assert_output(nitro("runs", "again"),
                   "  run    state   epoch  step  best        in epoch  time        started\n"
                   "  again  killed  3/5    14    val_loss 1  3         1 min 45 s  2026-01-02 03:04:05\n");
+    /* Resumed with fewer epochs than it had done. */
+    put_three("listed/fewer", "{\"max_epochs\":2,\"type\":\"params\"}\n");
+    assert_has(nitro("runs", "fewer")->out, "  fewer  killed  3      12    val_loss 1  3 ");
     put_three("listed/odd", "{\"status\":\"completed\",\"seconds\":1e300,\"type\":\"finish\"}\n");
     assert_output(nitro("runs", "odd"),
                   "  run  state      epoch  step  best        in epoch  time  started\n"

@@ -120,7 +120,8 @@ static void all_columns_are_drawn(void **state) {
     assert_string_equal(e->err, "");
     assert_int_equal(e->code, 0);
     assert_has(e->out, "Regression (runs/a)\n\nloss, min 0.025 in epoch 40\n", "\nmae, min 0.5 in epoch 23\n",
-               "\nrows, min 200 in epoch 1\n", "            1                              epoch         ");
+               "\nrows, no best without --mode=max or min\n",
+               "            1                              epoch         ");
     e = nitro("plot", "runs/a", "--metric=mae", "--x=step");
     assert_has(e->out, "\nmae, min 0.5 in epoch 23\n      3.25 │", " step ", " 160\n");
 }

@@ -248,13 +248,158 @@ static void the_metric_of_the_checkpoints_comes_first(void **state) {
     nt__history_free(&history);
 }
 
+/* Names as the metric libraries have them, with the words that stand around them. */
+static const char *const larger[] = {"accuracy",
+                                     "val_acc",
+                                     "acc1",
+                                     "top5",
+                                     "top_5",
+                                     "top1_acc",
+                                     "top5_accuracy",
+                                     "balanced_accuracy",
+                                     "binary_accuracy",
+                                     "valAccuracy",
+                                     "validation.accuracy",
+                                     "AUC",
+                                     "auroc",
+                                     "roc_auc",
+                                     "pr_auc",
+                                     "average_precision",
+                                     "ap",
+                                     "mAP",
+                                     "mAP@0.5",
+                                     "map50",
+                                     "f1",
+                                     "F1-score",
+                                     "macro_f1",
+                                     "f1_macro",
+                                     "fbeta",
+                                     "precision",
+                                     "precision_at_5",
+                                     "p@1",
+                                     "recall@5",
+                                     "sensitivity",
+                                     "specificity",
+                                     "dice",
+                                     "iou",
+                                     "mean_iou",
+                                     "mIoU",
+                                     "jaccard",
+                                     "r2",
+                                     "r2_score",
+                                     "explained_variance",
+                                     "exact_match",
+                                     "em",
+                                     "bleu",
+                                     "BLEU-4",
+                                     "rouge1",
+                                     "rougeL",
+                                     "rouge_l",
+                                     "meteor",
+                                     "cider",
+                                     "spice",
+                                     "ndcg",
+                                     "ndcg@10",
+                                     "mrr",
+                                     "hits@10",
+                                     "hit_rate",
+                                     "corr",
+                                     "pearson",
+                                     "spearman",
+                                     "kendalltau",
+                                     "mcc",
+                                     "matthews_corrcoef",
+                                     "kappa",
+                                     "psnr",
+                                     "ssim",
+                                     "elbo",
+                                     "log_likelihood",
+                                     "likelihood",
+                                     "reward",
+                                     "episode_return",
+                                     "score",
+                                     "win_rate",
+                                     "success",
+                                     "correct",
+                                     "true_negative_rate",
+                                     "cosine_similarity"};
+static const char *const smaller[] = {"loss",
+                                      "val_loss",
+                                      "logloss",
+                                      "log_loss",
+                                      "f1_loss",
+                                      "dice_loss",
+                                      "error",
+                                      "err",
+                                      "top5_error",
+                                      "accuracy_error",
+                                      "error_rate",
+                                      "rmse",
+                                      "mse",
+                                      "mae",
+                                      "mape",
+                                      "wer",
+                                      "cer",
+                                      "ter",
+                                      "perplexity",
+                                      "ppl",
+                                      "nll",
+                                      "negative_log_likelihood",
+                                      "neg_elbo",
+                                      "bits_per_dim",
+                                      "bpc",
+                                      "kl",
+                                      "kl_div",
+                                      "fid",
+                                      "fid_score",
+                                      "brier",
+                                      "brier_score",
+                                      "ece",
+                                      "hinge",
+                                      "distance",
+                                      "cosine_distance",
+                                      "cross_entropy",
+                                      "false_positive_rate",
+                                      "fpr"};
+static const char *const unknown[] = {"",   "foo",  "delta",         "positive",      "gap",
+                                      "n",  "time", "1-acc",         "loss_accuracy", "neg_mean_squared_error",
+                                      "lr", "_",    "accuracy_drop", "temperature",   "\xc3\xa9"};
+
+static void assert_directions(const char *const *names, size_t count, nt__direction wanted) {
+    for (size_t i = 0; i < count; i++)
+        if (nt__metric_direction(names[i]) != wanted)
+            fail_msg("%s: %d, wanted %d", names[i], nt__metric_direction(names[i]), wanted);
+}
+
 static void names_say_which_way_is_better(void **state) {
     (void)state;
-    static const char *const larger[] = {"accuracy", "val_acc", "AUC", "f1", "top5_accuracy", "mean_iou", "reward"};
-    static const char *const smaller[] = {"loss",    "val_loss", "mae",           "perplexity",
-                                          "f1_loss", "error",    "accuracy_error"};
-    for (size_t i = 0; i < sizeof larger / sizeof *larger; i++) assert_true(nt__larger_is_better(larger[i]));
-    for (size_t i = 0; i < sizeof smaller / sizeof *smaller; i++) assert_false(nt__larger_is_better(smaller[i]));
+    assert_directions(larger, sizeof larger / sizeof *larger, NT__LARGER_IS_BETTER);
+    assert_directions(smaller, sizeof smaller / sizeof *smaller, NT__SMALLER_IS_BETTER);
+    assert_directions(unknown, sizeof unknown / sizeof *unknown, NT__DIRECTION_UNKNOWN);
+}
+
+/* Nothing is marked until a mode is given. */
+static void a_name_that_says_nothing_has_no_best(void **state) {
+    (void)state;
+    nt__text log = {0};
+    nt__best best;
+    add_epoch(&log, 1, 4, 0.75, "\"delta\":0.5");
+    add_epoch(&log, 2, 4, 0.25, "\"delta\":0.75");
+    nt__history history = read_run(put_log("unknown", log.data));
+    nt__text_free(&log);
+    assert_int_equal(nt__history_best(&history, "delta", NULL, &best), NT_OK);
+    assert_true(!best.found && best.direction == NT__DIRECTION_UNKNOWN);
+    assert_best(&history, "delta", "max", 1);
+    nt__history_free(&history);
+}
+
+/* Steps and epochs that no int64_t holds, as a log of others may say. */
+static void places_beyond_all_numbers_are_none(void **state) {
+    (void)state;
+    nt__history history = read_run(
+        put_log("beyond", "{\"loss\":1,\"type\":\"metrics\",\"context\":\"train\",\"epoch\":1e300,\"step\":-1e300}\n"));
+    assert_int_equal(nt__history_steps(&history), 0);
+    nt__history_free(&history);
 }
 
 /* ---- thinning --------------------------------------------------------------------------------------------------- */
@@ -448,6 +593,8 @@ int main(void) {
         cmocka_unit_test(the_best_is_by_the_metric_and_the_mode),
         cmocka_unit_test(the_metric_of_the_checkpoints_comes_first),
         cmocka_unit_test(names_say_which_way_is_better),
+        cmocka_unit_test(a_name_that_says_nothing_has_no_best),
+        cmocka_unit_test(places_beyond_all_numbers_are_none),
         cmocka_unit_test(rows_in_the_middle_give_way),
         cmocka_unit_test(thinning_uses_its_budget),
         cmocka_unit_test(many_points_make_few_parts),

@@ -188,25 +188,25 @@ static const struct edit {
     bool other_outputs;
 } edits[] = {
     /* A helper three calls below forward, in another file (B15, A-62, A-64). */
-    {"helper.c", helper_source, "nt_tanh(", "nt_logistic(", "gradient forward ",
+    {"helper.c", helper_source, "nt_tanh(", "nt_logistic(", "gradient evaluation ",
      "helper.c:7 in squash: tanh : (tensor<8x6xf32>) -> tensor<8x6xf32> -> ", true},
-    {"helper.c", helper_source, "return y;", "return nt_neg(y);", "gradient forward ",
+    {"helper.c", helper_source, "return y;", "return nt_neg(y);", "gradient evaluation ",
      "helper.c:12 in middle: new, negate", true},
     /* Constants of every kind (B16). */
-    {"helper.c", helper_source, "shift = 0.25", "shift = 0.75", "gradient forward ", "helper.c:7 in squash: constant",
-     true},
-    {"scale.h", scale_header, "SCALE 2", "SCALE 3", "gradient forward ", "helper.c:10 in middle: constant", true},
-    {"scale.h", scale_header, "POWER = 1", "POWER = 2", "gradient forward ", "helper.c:11 in middle: new, multiply",
+    {"helper.c", helper_source, "shift = 0.25", "shift = 0.75", "gradient evaluation ",
+     "helper.c:7 in squash: constant", true},
+    {"scale.h", scale_header, "SCALE 2", "SCALE 3", "gradient evaluation ", "helper.c:10 in middle: constant", true},
+    {"scale.h", scale_header, "POWER = 1", "POWER = 2", "gradient evaluation ", "helper.c:11 in middle: new, multiply",
      true},
     /* Hooks: only the programs that they are part of. */
     {"main.c", main_source, "return nt_cross_entropy(logits", "return nt_cross_entropy(nt_mul(logits, 0.5)",
-     "gradient ", "main.c:32 in loss: new, constant", false},
+     "gradient evaluation ", "main.c:32 in loss: new, constant", false},
     {"main.c", main_source, "nt_sgd()", "nt_adam()", "optimizer ", "rule: SGD() -> Adam(", false},
-    {"main.c", main_source, "\"logits\", x, 2)", "\"logits\", nt_mul(x, x), 2)", "gradient forward ",
+    {"main.c", main_source, "\"logits\", x, 2)", "\"logits\", nt_mul(x, x), 2)", "gradient evaluation ",
      "main.c:29 in forward: new, multiply", true},
     /* A layer's size moves the flat parameters, which says nothing of the place: the operation does. */
     {"main.c", main_source, "\"hidden\", nt_field(batch, \"x\"), e->hidden", "\"hidden\", nt_field(batch, \"x\"), 5",
-     "gradient optimizer forward ", "parameters.default: f32[38] -> f32[32]", true},
+     "gradient optimizer evaluation ", "parameters.default: f32[38] -> f32[32]", true},
     /* Nothing that is part of a program (A-11). */
     {"helper.c", helper_source, "nt_tensor y = nt_mul(squash(x), SCALE);\n",
      "/* A comment\n that moves lines. */ nt_tensor z = squash(x), y = nt_mul(z, SCALE);\n", "", "", false},
@@ -232,9 +232,9 @@ static void each_edit_compiles_what_it_moved(void **state) {
         double other = evaluated(new);
         assert_ok(nt_train(new));
         char compiled[64] = "";
-        /* The order of use: forward comes first here. */
+        /* The order of use: the evaluation comes first here. */
         const char *names = compiled_since(misses);
-        for (const char *const *name = (const char *const[]){"gradient ", "optimizer ", "forward ", NULL}; *name;
+        for (const char *const *name = (const char *const[]){"gradient ", "optimizer ", "evaluation ", NULL}; *name;
              name++)
             if (strstr(names, *name)) strcat(compiled, *name);
         if (strcmp(compiled, edit->compiled) != 0) fail_msg("edit %zu compiled '%s'", i, names);
@@ -325,16 +325,20 @@ static void it_says_so_when_it_is_used(void **state) {
 
     put_edited("main.c", main_source, "return nt_cross_entropy(logits", "return nt_cross_entropy(nt_neg(logits)");
     load();
-    assert_ok(nt_validate(run, NULL)); /* the loss is in none of its programs */
-    assert_ok(nt_evaluate(run, "train", NULL));
-    assert_int_equal(notice_count, 0);
     assert_ok(nt_train(quiet));
     assert_int_equal(notice_count, 0);
-    assert_ok(nt_train(run));
+    assert_ok(nt_validate(run, NULL));
     assert_int_equal(notice_count, 2);
+    assert_string_equal(notices[1], "  evaluation program: main.c:32 in loss: new, negate : (tensor<8x2xf32>) -> "
+                                    "tensor<8x2xf32>");
+    notice_count = 0;
+    assert_ok(nt_train(run));
+    assert_int_equal(notice_count, 3);
     assert_string_equal(notices[0], "Edited: the code has changed since this run was made. It goes on with what it was "
                                     "made with; a new run uses the new code. What differs:");
     assert_string_equal(notices[1], "  gradient program: main.c:32 in loss: new, negate : (tensor<8x2xf32>) -> "
+                                    "tensor<8x2xf32>");
+    assert_string_equal(notices[2], "  evaluation program: main.c:32 in loss: new, negate : (tensor<8x2xf32>) -> "
                                     "tensor<8x2xf32>");
 
     /* A-204: a later load that has nothing to do with it changes nothing of that. */
@@ -342,7 +346,7 @@ static void it_says_so_when_it_is_used(void **state) {
     load();
     notice_count = 0;
     assert_ok(nt_train(run));
-    assert_int_equal(notice_count, 2);
+    assert_int_equal(notice_count, 3);
     nt_set_notice(before, NULL);
     nt_run_free(run);
     nt_run_free(quiet);
@@ -366,16 +370,16 @@ static void training_traces_on_entry_only(void **state) {
     nt_run *run = make_with(options);
     nt_test_traces = 0;
     assert_ok(nt_train(run));
-    assert_int_equal(nt_test_traces, 3); /* the parameters, gradient, forward */
+    assert_int_equal(nt_test_traces, 4); /* the parameters, gradient, forward, evaluation */
     assert_ok(nt_validate(run, NULL));
-    assert_int_equal(nt_test_traces, 5);
+    assert_int_equal(nt_test_traces, 7);
     nt_run_free(run);
 
     options.on_event = load_in_the_first_epoch;
     run = make_with(options);
     notice_count = 0;
     assert_ok(nt_train(run));
-    assert_int_equal(nt_test_traces, 3); /* in the second epoch of four */
+    assert_int_equal(nt_test_traces, 4); /* in the second epoch of four */
     assert_int_equal(notice_count, 3);
     assert_non_null(strstr(notices[1], "  gradient program: helper.c:7 in squash: tanh"));
     assert_non_null(strstr(notices[2], "  forward program: helper.c:7 in squash: tanh"));

@@ -11,7 +11,7 @@
 
 /* ---- a whole life ----------------------------------------------------------------------------------------------- */
 
-enum { EPOCHS = 2, STEPS = 3 /* an epoch */, VAL_BATCHES = 2, PROGRAMS = 3, VALIDATIONS = EPOCHS + 1 };
+enum { EPOCHS = 2, STEPS = 3 /* an epoch */, VAL_BATCHES = 2, PROGRAMS = 4, VALIDATIONS = EPOCHS + 1 };
 enum { TRAIN_RUNS = 2 * STEPS * EPOCHS, ALL_RUNS = TRAIN_RUNS + VAL_BATCHES * VALIDATIONS };
 
 static nt_experiment variant; /* Toy, or Toy without metrics, which brings the programs of val_loss */
@@ -84,8 +84,8 @@ static void normal_end(void **state) {
     assert_int_equal(nt__engine_counts_now().compiles, PROGRAMS);
     assert_int_equal(nt_cache_stats().misses, PROGRAMS);
     assert_int_equal(fake_count("runs"), ALL_RUNS);
-    /* A loss a step, outputs a batch, and the parameters once. */
-    assert_int_equal(fake_count("downloads"), STEPS * EPOCHS + VAL_BATCHES * VALIDATIONS + 1);
+    /* A loss a step, loss and outputs of a batch, and the parameters once. */
+    assert_int_equal(fake_count("downloads"), STEPS * EPOCHS + 2 * VAL_BATCHES * VALIDATIONS + 1);
     assert_same_counts(0, 0);
     assert_end();
     assert_same_counts(0, 0);
@@ -346,7 +346,7 @@ static void validates_after_a_failure(void **state) {
     (void)state;
     nt_run *run;
     assert_ok(make_small(&run));
-    assert_fails(nt_validate(run, NULL), NT_ENGINE, "reading 'outputs'");
+    assert_fails(nt_validate(run, NULL), NT_ENGINE, "reading 'val_loss'");
     assert_ok(nt_validate(run, NULL));
     nt_run_free(run);
     assert_same_counts(0, 0);

@@ -160,7 +160,12 @@ static void log_at_epochs(const nt_event *event, void *context) {
     const caller *c = context;
     const nt_value values[] = {{"distance", 0.5}, {"angle", 2}};
     if (event->kind != NT_EVENT_EPOCH || event->epoch != 1) return;
+    const nt_value twice[] = {{"angle", 2}, {"angle", 3}}, key = {"step", 1}, coloured = {"\x1b[31m", 1};
     assert_ok(nt_run_log_values(c->run, "mine", values, 2));
+    assert_fails(nt_run_log_values(c->run, "mine", twice, 2), NT_INVALID, "value 2: the name 'angle' stands twice");
+    assert_fails(nt_run_log_values(c->run, "mine", &key, 1), NT_INVALID, "'step' is a key that each line of the log");
+    assert_fails(nt_run_log_values(c->run, "mine", &coloured, 1), NT_INVALID, "has control characters");
+    assert_fails(nt_run_log_values(c->run, "", values, 2), NT_INVALID, "the context '' is empty");
     assert_ok(nt_run_log_text(c->run, "note", "*well*"));
     assert_ok(nt_run_log_histogram(c->run, "pixels", c->pixels));
     assert_ok(nt_run_log_image(c->run, "sample", c->pixels));
@@ -204,6 +209,44 @@ static void a_run_without_a_log_says_so(void **state) {
                  "nt_run_log_values: run 'Toy' has no log, since it was made with no_log");
     nt_run_free(run);
     assert_int_equal(k.opened, 0);
+}
+
+/* ---- fields that have the names of other values ----------------------------------------------------------------- */
+
+#define ODDLY(FIELD, DEVICE, GRAPH_CONST)                                           \
+    FIELD(const char *, type, "vgg", "kind of net")                                 \
+    FIELD(const char *, context, "train", "a text") FIELD(int, step, 7, "a stride") \
+        FIELD(const char *, rule, "mine", "a text") FIELD(int, seed, 5, "the setting")
+NT_EXPERIMENT(Oddly, ODDLY)
+
+static nt_status oddly_data(const Oddly *e, nt_data *data) {
+    (void)e;
+    nt_split(data, "train", .batch = 4);
+    nt_split_field(data, "train", "x", nt_array_new(NT_F32, nt_dims(8, 1)));
+    return nt_data_status(data);
+}
+static nt_tensor oddly_forward(const Oddly_view *e, nt_model *m, nt_batch *batch) {
+    (void)e;
+    return nt_dense(m, "out", nt_field(batch, "x"), 1);
+}
+static nt_tensor oddly_loss(const Oddly_view *e, nt_tensor y, nt_batch *batch) {
+    (void)e, (void)batch;
+    return nt_mean(nt_square(y));
+}
+NT_DEFINE(Oddly, ODDLY, .build_data = oddly_data, .forward = oddly_forward, .loss = oddly_loss);
+
+static void fields_have_names_of_their_own(void **state) {
+    (void)state;
+    kept k = {.with_values = true};
+    const nt_logger logger = logger_of(&k);
+    nt_run_options options = {.run_dir = scratch("oddly"), .quiet = true, .loggers = &logger, .logger_count = 1};
+    nt_run *run;
+    assert_ok(nt_run_new(Oddly_experiment(), NULL, &options, &run));
+    assert_ok(nt_train(run));
+    nt_run_free(run);
+    static const char start[] = "params field.type=vgg field.context=train field.step=7 field.rule=mine seed=5 ";
+    if (strncmp(k.text.data, start, strlen(start)) != 0) fail_msg("%.200s", k.text.data);
+    nt__text_free(&k.text);
 }
 
 static void each_epoch_has_the_histograms_that_are_asked_for(void **state) {
@@ -376,6 +419,7 @@ int main(void) {
         cmocka_unit_test(a_resumed_run_has_each_step_once_in_every_log),
         cmocka_unit_test(a_program_logs_lines_of_its_own),
         cmocka_unit_test(a_run_without_a_log_says_so),
+        cmocka_unit_test(fields_have_names_of_their_own),
         cmocka_unit_test(each_epoch_has_the_histograms_that_are_asked_for),
         cmocka_unit_test(source_files_are_logged_as_they_were),
         cmocka_unit_test(a_logger_that_fails_ends_the_run),

@@ -255,7 +255,7 @@ static void a_run_compiles_one_program_of_training(void **state) {
     nt_run *another = make_of(other, &e, quiet_options(NULL));
     uint64_t before = misses(), hits = nt_cache_stats().hits;
     assert_ok(nt_train_more(run, 0, 1));
-    assert_int_equal(misses() - before, 4); /* with forward and two metrics programs of the validation */
+    assert_int_equal(misses() - before, 3); /* with two programs of the validation */
     before = misses();
     assert_ok(nt_train_more(run, 0, 2));
     assert_int_equal(misses() - before, 0);

@@ -104,7 +104,8 @@ static double value_of(nt_results results, const char *name) {
 
 /* ---- tests ------------------------------------------------------------------------------------------------------ */
 
-/* MT-20 to MT-23: both places give the same, also with the short last batch; P-4 and K-25: a program of its own. */
+/* MT-20 to MT-23: both places give the same, also with the short last batch, each by a program of 16 and one of 8
+ * rows. */
 static void device_and_host_agree(void **state) {
     (void)state;
     nt_cache_reset();
@@ -112,9 +113,10 @@ static void device_and_host_agree(void **state) {
                   device = toy_with((variant){.device_metrics = on_device});
     nt_results on_host, on_dev;
     nt_run *a, *b;
-    assert_int_equal(run_it(&host, 1, NULL, &on_host, &a), 3);
-    assert_int_equal(run_it(&device, 1, NULL, &on_dev, &b), 2); /* metrics of 16 and of the last 8 rows */
-    assert_string_equal(nt_cache_report(3)->program, "metrics");
+    assert_int_equal(run_it(&host, 1, NULL, &on_host, &a), 4);
+    assert_int_equal(run_it(&device, 1, NULL, &on_dev, &b), 2);
+    assert_string_equal(nt_cache_report(4)->program, "evaluation");
+    assert_true(value_of(on_host, "val_loss") == value_of(on_dev, "val_loss"));
     assert_true(value_of(on_host, "accuracy") == value_of(on_dev, "accuracy"));
     assert_true(value_of(on_dev, "last") == 39 && value_of(on_host, "last") == 39);
     assert_true(value_of(on_dev, "first") == 0);
@@ -124,7 +126,7 @@ static void device_and_host_agree(void **state) {
     assert_int_equal(nt__engine_counts_now().all_buffers.live_count, 0);
 }
 
-/* 5.3: a device metric moves its own programs, a train metric the gradient program, a host hook none. */
+/* 5.3: a metric moves the programs of evaluations, a train metric the gradient program. */
 static void what_a_metric_moves(void **state) {
     (void)state;
     nt_cache_reset();
@@ -134,14 +136,14 @@ static void what_a_metric_moves(void **state) {
                   training = toy_with((variant){.device_metrics = on_device, .train_metrics = in_training}),
                   host = toy_with((variant){.keep_metrics = true}),
                   on_host = toy_with((variant){.keep_metrics = true, .host_train_metrics = in_training_on_host});
-    assert_int_equal(run_it(&first, 1, NULL, &results, NULL), 5);
+    assert_int_equal(run_it(&first, 1, NULL, &results, NULL), 4);
     assert_int_equal(run_it(&other, 1, NULL, &results, NULL), 2);
-    assert_string_equal(nt_cache_report(5)->program, "metrics");
+    assert_string_equal(nt_cache_report(4)->program, "evaluation");
     assert_int_equal(run_it(&training, 1, NULL, &results, NULL), 1);
-    assert_string_equal(nt_cache_report(7)->program, "gradient");
-    assert_int_equal(run_it(&host, 1, NULL, &results, NULL), 0);
+    assert_string_equal(nt_cache_report(6)->program, "gradient");
+    assert_int_equal(run_it(&host, 1, NULL, &results, NULL), 2);    /* the outputs are a result of an evaluation */
     assert_int_equal(run_it(&on_host, 1, NULL, &results, NULL), 1); /* MT-31: the outputs are a result of gradient */
-    assert_string_equal(nt_cache_report(8)->program, "gradient");
+    assert_string_equal(nt_cache_report(9)->program, "gradient");
 }
 
 /* MT-30 to MT-33: of the closing micro-batch, in both residencies alike, and no gradient changes. */
@@ -335,10 +337,10 @@ static void a_metric_that_cannot_be_is_refused_at_once(void **state) {
     (void)state;
     nt_run *run;
     const variant device = {.device_metrics = on_device}, none = {0};
-    assert_fails(
-        rank_by("acuracy", device, 40, &run), NT_INVALID,
-        "checkpoints are ranked by 'acuracy' (checkpoint_metric), which no validation of experiment 'Toy' "
-        "reports (did you mean accuracy?); it reports: accuracy, last, first, rows. Rank them by one of these");
+    assert_fails(rank_by("acuracy", device, 40, &run), NT_INVALID,
+                 "checkpoints are ranked by 'acuracy' (checkpoint_metric), which no validation of experiment 'Toy' "
+                 "reports (did you mean accuracy?); it reports: accuracy, last, first, rows, val_loss. Rank them by "
+                 "one of these");
     assert_null(run);
     assert_fails(rank_by("accuracy", none, 40, &run), NT_INVALID, "it reports: val_loss. Rank them by one of these");
     assert_ok(rank_by("accuracy", device, 40, &run));
@@ -346,6 +348,55 @@ static void a_metric_that_cannot_be_is_refused_at_once(void **state) {
     assert_ok(rank_by("val_loss", none, 40, &run));
     assert_int_equal(count_told("checkpoint"), 0);
     nt_run_free(run);
+}
+
+/* A direction is known or asked for. */
+static void a_metric_whose_direction_is_not_known_is_refused(void **state) {
+    (void)state;
+    nt_run *run;
+    assert_fails(rank_by("last", (variant){.device_metrics = on_device}, 40, &run), NT_INVALID,
+                 "checkpoints are ranked by 'last' (checkpoint_metric), and its name does not say whether larger or "
+                 "smaller values are better: give checkpoint_mode \"max\" or \"min\"");
+}
+
+/* restore_best where there can be no best, and where there was none. */
+static void a_best_that_cannot_be_is_refused(void **state) {
+    (void)state;
+    nt_experiment toy = toy_with((variant){.keep_metrics = true});
+    Toy e = Toy_defaults();
+    nt_run *run;
+    const struct {
+        nt_run_options options;
+        int val_rows;
+        const char *part;
+    } cases[] = {
+        {{.no_log = true}, 40, "restore_best needs a best checkpoint, and run 'Toy' is made with no_log"},
+        {{.checkpoint = {true, false}}, 40, "run 'Toy' is made with checkpoint = false"},
+        {{0}, 0, "run 'Toy' has no split 'val', so no checkpoint is scored: add one in build_data"},
+        {{.evaluate_only = true}, 40, "restore_best is for training, and run 'Toy' only evaluates or predicts"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        nt_run_options options = cases[i].options;
+        options.run_dir = scratch("no-best");
+        options.restore_best = options.quiet = true;
+        e.val_rows = cases[i].val_rows;
+        assert_fails(nt_run_new(&toy, &e, &options, &run), NT_INVALID, cases[i].part);
+    }
+    e = Toy_defaults();
+    toy = toy_with((variant){.device_metrics = on_device});
+    nt_run_options options = {.run_dir = scratch("no-best"), .restore_best = true, .quiet = true};
+    options.val_loss = (nt_maybe_bool){true, false};
+    assert_fails(nt_run_new(&toy, &e, &options, &run), NT_INVALID,
+                 "checkpoints are ranked by 'val_loss' (checkpoint_metric), which no validation of experiment 'Toy' "
+                 "reports; it reports: accuracy, last, first, rows");
+    /* It ends within the first epoch, before there is a validation. */
+    options.val_loss = (nt_maybe_bool){0};
+    options.max_steps = (nt_maybe_int){true, 3};
+    options.checkpoint_metric = "accuracy";
+    assert_ok(nt_run_new(&toy, &e, &options, &run));
+    nt_status status = nt_train(run);
+    nt_run_free(run);
+    assert_true(status == NT_OK || status == NT_NOT_FOUND);
 }
 
 static void a_metric_that_cannot_be_known_is_told_of(void **state) {
@@ -359,22 +410,44 @@ static void a_metric_that_cannot_be_known_is_told_of(void **state) {
     assert_ok(rank_by("val_loss", (variant){0}, 0, &run));
     assert_int_equal(count_told("there is no split 'val', so no checkpoint is ranked and there is no best"), 1);
     nt_run_free(run);
-    assert_fails(rank_by("acuracy", (variant){.keep_metrics = true}, 40, NULL), NT_INVALID,
-                 "it reports: accuracy, last. Rank them by one of these");
+    assert_fails(rank_by("my_accuracy", (variant){.keep_metrics = true}, 40, NULL), NT_INVALID,
+                 "it reports: accuracy, last, val_loss. Rank them by one of these");
 }
 
-static void that_there_is_no_best_is_told_once(void **state) {
+static void how_the_best_is_found_is_told_once(void **state) {
     (void)state;
     assert_ok(rank_by(NULL, (variant){.keep_metrics = true}, 40, NULL));
-    assert_int_equal(count_told("the validation reports no 'val_loss', so only the newest checkpoint is kept and there "
-                                "is no best; checkpoint_metric can name one of: accuracy, last\n"),
-                     1);
-    assert_ok(rank_by(NULL, (variant){.device_metrics = on_device}, 40, NULL));
-    assert_int_equal(count_told("checkpoint_metric can name one of: accuracy, last, first, rows\n"), 1);
+    assert_int_equal(count_told("Toy: checkpoints are ranked by val_loss, the smaller the better\n"), 1);
     assert_ok(rank_by("accuracy", (variant){.device_metrics = on_device}, 40, NULL));
-    assert_ok(rank_by(NULL, (variant){0}, 40, NULL));
-    assert_ok(rank_by(NULL, (variant){.keep_metrics = true}, 0, NULL));
+    assert_int_equal(count_told("Toy: checkpoints are ranked by accuracy, the larger the better\n"), 1);
     assert_int_equal(count_told("there is no best"), 0);
+    assert_ok(rank_by(NULL, (variant){.keep_metrics = true}, 0, NULL));
+    assert_int_equal(count_told("there is no split 'val', so no checkpoint is ranked and there is no best: add one"),
+                     1);
+}
+
+/* Without a val_loss, which nobody asked for. */
+static void that_there_is_no_best_is_told_once(void **state) {
+    (void)state;
+    const variant variants[] = {{.keep_metrics = true}, {.device_metrics = on_device}, {0}};
+    static const char *const parts[] = {"checkpoint_metric can name one of: accuracy, last\n",
+                                        "checkpoint_metric can name one of: accuracy, last, first, rows\n",
+                                        "there is no best: add a hook for loss or metrics\n"};
+    for (size_t i = 0; i < sizeof variants / sizeof *variants; i++) {
+        nt_experiment toy = toy_with(variants[i]);
+        nt_run_options options = {.run_dir = scratch("unranked"), .val_loss = {true, false}};
+        options.max_epochs = (nt_maybe_int){true, 2};
+        Toy e = Toy_defaults();
+        nt_run *run;
+        nt__text_free(&notices);
+        nt_set_notice(keep_notice, NULL);
+        assert_ok(nt_run_new(&toy, &e, &options, &run));
+        assert_ok(nt_train(run));
+        nt_set_notice(NULL, NULL);
+        nt_run_free(run);
+        assert_int_equal(count_told(parts[i]), 1);
+        assert_int_equal(count_told("no validation reports 'val_loss', so only the newest checkpoint is kept"), 1);
+    }
 }
 
 static int end(void **state) {
@@ -393,6 +466,9 @@ int main(void) {
         cmocka_unit_test(a_failing_host_hook),
         cmocka_unit_test(a_metric_that_cannot_be_is_refused_at_once),
         cmocka_unit_test(a_metric_that_cannot_be_known_is_told_of),
+        cmocka_unit_test(a_metric_whose_direction_is_not_known_is_refused),
+        cmocka_unit_test(a_best_that_cannot_be_is_refused),
+        cmocka_unit_test(how_the_best_is_found_is_told_once),
         cmocka_unit_test(that_there_is_no_best_is_told_once),
     };
     return cmocka_run_group_tests(tests, scratch_make, end);

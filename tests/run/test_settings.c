@@ -335,6 +335,8 @@ static void how_records_are_kept_is_a_setting_too(void **state) {
     assert_mode_of("val_loss", NULL, "min");
     assert_mode_of("perplexity", NULL, "min");
     assert_mode_of("accuracy", "min", "min");
+    assert_mode_of("exact_match", NULL, "max");
+    assert_mode_of("made_up", "max", "max");
     refuse(Sources_experiment(), NULL, &(nt_run_options){.checkpoint_keep = {true, 0}},
            "checkpoint_keep is 0 (from the option checkpoint_keep); give how many of the best are kept, 1 or more");
     refuse(Sources_experiment(), NULL, &(nt_run_options){.checkpoint_mode = "least"},

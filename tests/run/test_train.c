@@ -30,8 +30,8 @@ static void what_compiles(void **state) {
     Toy e = Toy_defaults();
     nt_run_options options = quiet_options(NULL);
     options.max_epochs = (nt_maybe_int){true, 3};
-    assert_int_equal(misses_of(e, options), 3); /* P-4: train and validate with a host metric */
-    assert_int_equal(nt_cache_stats().entries, 3);
+    assert_int_equal(misses_of(e, options), 4); /* P-4: train, and validate batches of 16 and 8 */
+    assert_int_equal(nt_cache_stats().entries, 4);
     assert_string_equal(nt_cache_report(0)->program, "gradient");
     assert_string_equal(nt_cache_report(0)->moved, "first program of its kind");
 
@@ -47,20 +47,20 @@ static void what_compiles(void **state) {
 
     Toy wider = e;
     wider.hidden = 12;
-    assert_int_equal(misses_of(wider, options), 3);
-    assert_non_null(strstr(nt_cache_report(3)->moved, "GraphConst hidden: 8 -> 12"));
-    assert_int_equal(misses_of(e, options), 0); /* back again: all three are still there */
+    assert_int_equal(misses_of(wider, options), 4);
+    assert_non_null(strstr(nt_cache_report(4)->moved, "GraphConst hidden: 8 -> 12"));
+    assert_int_equal(misses_of(e, options), 0); /* back again: all are still there */
 
     nt_run_options accum = options, clip = options;
     accum.accum = (nt_maybe_int){true, 2};
     assert_int_equal(misses_of(e, accum), 1);
-    assert_string_equal(nt_cache_report(6)->program, "gradient");
-    assert_non_null(strstr(nt_cache_report(6)->moved, "accum: 1 -> 2"));
+    assert_string_equal(nt_cache_report(8)->program, "gradient");
+    assert_non_null(strstr(nt_cache_report(8)->moved, "accum: 1 -> 2"));
     clip.gradient_clip_norm = (nt_maybe_double){true, 0.5};
     assert_int_equal(misses_of(e, clip), 1);
-    assert_string_equal(nt_cache_report(7)->program, "optimizer");
-    assert_non_null(strstr(nt_cache_report(7)->moved, "gradient_clip_norm: 0 -> 0.5"));
-    assert_null(nt_cache_report(8));
+    assert_string_equal(nt_cache_report(9)->program, "optimizer");
+    assert_non_null(strstr(nt_cache_report(9)->moved, "gradient_clip_norm: 0 -> 0.5"));
+    assert_null(nt_cache_report(10));
     assert_int_equal(nt_cache_stats().misses, nt_cache_stats().entries); /* P-5 */
 }
 
@@ -77,12 +77,12 @@ static void one_line_for_a_miss(void **state) {
     Toy e = Toy_defaults();
     nt_run_options options = quiet_options(NULL);
     nt_notice_function before = nt_set_notice(keep_notice, NULL);
-    assert_int_equal(misses_of(e, options), 3);
+    assert_int_equal(misses_of(e, options), 4);
     assert_int_equal(notice_count, 0);
     nt_cache_reset();
     options.quiet = false;
-    assert_int_equal(misses_of(e, options), 3);
-    assert_int_equal(notice_count, 3);
+    assert_int_equal(misses_of(e, options), 4);
+    assert_int_equal(notice_count, 4);
     assert_non_null(strstr(notices[0], "compiled gradient of Toy in "));
     nt_set_notice(before, NULL);
 }

@@ -167,8 +167,9 @@ static void an_evaluation_uploads_its_batches(void **state) {
     assert_ok(nt_train(run));
     start();
     assert_ok(nt_validate(run, NULL));
-    assert_uploads((const moved[NT__PURPOSE_COUNT]){[NT__STAGED] = {3, 3 * 16 * 16}}); /* forward reads x only */
-    assert_downloads((const moved[NT__PURPOSE_COUNT]){[NT__OUTPUT] = {3, 3 * 16 * 2 * 4}});
+    /* Batches of 16, 16 and 8 rows; forward and loss read x and label. */
+    assert_uploads((const moved[NT__PURPOSE_COUNT]){[NT__STAGED] = {2 * 3, 3 * BATCH_BYTES}});
+    assert_downloads((const moved[NT__PURPOSE_COUNT]){[NT__OUTPUT] = {2 * 3, 40 * 2 * 4 + 3 * 4}});
     assert_true(((const Toy *)run->fields)->smoothing == 0.0625f); /* of step 8 */
     nt_run_free(run);
 }
@@ -243,8 +244,8 @@ static void each_step_is_a_line(void **state) {
     assert_line(8,
                 "transfers of step 8: up: batch batch.x 2 x 256 B, batch batch.label 2 x 16 B, device field smoothing "
                 "4 B; down: output loss 2 x 4 B");
-    assert_line(9, "transfers of an evaluation of split 'val': up: batch batch.x 3 x 256 B; down: output outputs 3 x "
-                   "128 B");
+    assert_line(9, "transfers of an evaluation of split 'val': up: batch batch.x 3 x 256 B, batch batch.label 3 x 16 "
+                   "B; down: output val_loss 3 x 4 B, output outputs 2 x 128 B, output outputs 64 B");
 }
 
 static void nothing_is_told_unless_asked_for(void **state) {

@@ -104,7 +104,7 @@ NT_DEFINE(Moves, MOVES, .build_data = build_data, .forward = forward, .loss = lo
 /* Which hooks there are for metrics. */
 enum { VAL_LOSS, ON_HOST, TRACED };
 
-enum { NOTHING = 0, GRADIENT = 1, OPTIMIZER = 2, FORWARD = 4, METRICS = 8, AVERAGE = 16 };
+enum { NOTHING = 0, GRADIENT = 1, OPTIMIZER = 2, FORWARD = 4, EVALUATION = 8, AVERAGE = 16 };
 
 typedef struct variant {
     Moves e;
@@ -243,29 +243,29 @@ static const struct {
     {"learning rate", rate, NOTHING, VAL_LOSS},
     {"constants for a field and the rate", constants, NOTHING, VAL_LOSS},
     {"schedules for a field and the rate", schedules, NOTHING, VAL_LOSS},
-    {"GraphConst value of all but the outputs", graph_const, GRADIENT | OPTIMIZER | FORWARD, VAL_LOSS},
-    {"GraphConst value of forward", graph_const_of_forward, GRADIENT | FORWARD, VAL_LOSS},
-    {"GraphConst value of loss", graph_const_of_loss, GRADIENT | METRICS, VAL_LOSS},
+    {"GraphConst value of all but the outputs", graph_const, GRADIENT | OPTIMIZER | FORWARD | EVALUATION, VAL_LOSS},
+    {"GraphConst value of forward", graph_const_of_forward, GRADIENT | FORWARD | EVALUATION, VAL_LOSS},
+    {"GraphConst value of loss", graph_const_of_loss, GRADIENT | EVALUATION, VAL_LOSS},
     {"accum", accum, GRADIENT, VAL_LOSS},
     {"clip threshold", clip, OPTIMIZER, VAL_LOSS},
     {"clip threshold 0", clip_of_0, NOTHING, VAL_LOSS},
     {"moving average", average, OPTIMIZER | AVERAGE, VAL_LOSS},
     {"moving average of 0", average_of_0, NOTHING, VAL_LOSS},
     {"gradient norm", gradient_norm, OPTIMIZER, VAL_LOSS},
-    {"what layers compute in", compute_dtype, GRADIENT | FORWARD, VAL_LOSS},
+    {"what layers compute in", compute_dtype, GRADIENT | FORWARD | EVALUATION, VAL_LOSS},
     {"that, given as f32", compute_dtype_of_f32, NOTHING, VAL_LOSS},
-    {"forward", edited_forward, GRADIENT | FORWARD, VAL_LOSS},
-    {"loss", edited_loss, GRADIENT | METRICS, VAL_LOSS},
+    {"forward", edited_forward, GRADIENT | FORWARD | EVALUATION, VAL_LOSS},
+    {"loss", edited_loss, GRADIENT | EVALUATION, VAL_LOSS},
     {"metrics on the host", edited_metrics, NOTHING, ON_HOST},
-    {"metrics on the device", edited_metrics, METRICS, TRACED},
+    {"metrics on the device", edited_metrics, EVALUATION, TRACED},
     {"train_metrics on the device", edited_train_metrics, GRADIENT, TRACED},
     {"another rule", other_rule, OPTIMIZER, VAL_LOSS},
     {"a rule's constant", other_constant, OPTIMIZER, VAL_LOSS},
-    {"batch width", batch_width, GRADIENT | FORWARD | METRICS, VAL_LOSS},
-    {"element type of a field that loss reads", label_type, GRADIENT | METRICS, VAL_LOSS},
-    {"list of the fields that loss reads", field_list, GRADIENT | METRICS, VAL_LOSS},
+    {"batch width", batch_width, GRADIENT | FORWARD | EVALUATION, VAL_LOSS},
+    {"element type of a field that loss reads", label_type, GRADIENT | EVALUATION, VAL_LOSS},
+    {"list of the fields that loss reads", field_list, GRADIENT | EVALUATION, VAL_LOSS},
     {"path of a leaf", leaf_path, NOTHING, VAL_LOSS},
-    {"grouping", grouping, GRADIENT | OPTIMIZER | FORWARD, VAL_LOSS},
+    {"grouping", grouping, GRADIENT | OPTIMIZER | FORWARD | EVALUATION, VAL_LOSS},
 };
 
 /* ---- comparing -------------------------------------------------------------------------------------------------- */
@@ -296,18 +296,18 @@ static bool same_text(const nt__program *a, const nt__program *b) {
 }
 
 /* One program for full batches and one for the short last one. */
-static bool same_metrics(const nt_run *a, const nt_run *b) {
-    bool same = a->programs.metrics_count == b->programs.metrics_count;
-    for (size_t i = 0; same && i < a->programs.metrics_count; i++)
-        same = same_text(a->programs.metrics[i].program, b->programs.metrics[i].program);
+static bool same_evaluations(const nt_run *a, const nt_run *b) {
+    bool same = a->programs.evaluation_count == b->programs.evaluation_count;
+    for (size_t i = 0; same && i < a->programs.evaluation_count; i++)
+        same = same_text(a->programs.evaluations[i].program, b->programs.evaluations[i].program);
     return same;
 }
 
 static unsigned moved(const nt_run *a, const nt_run *b) {
     return (same_text(a->programs.gradient, b->programs.gradient) ? 0 : GRADIENT) |
            (same_text(a->programs.optimizer, b->programs.optimizer) ? 0 : OPTIMIZER) |
-           (same_text(a->programs.forward, b->programs.forward) ? 0 : FORWARD) | (same_metrics(a, b) ? 0 : METRICS) |
-           (!a->programs.average == !b->programs.average ? 0 : AVERAGE);
+           (same_text(a->programs.forward, b->programs.forward) ? 0 : FORWARD) |
+           (same_evaluations(a, b) ? 0 : EVALUATION) | (!a->programs.average == !b->programs.average ? 0 : AVERAGE);
 }
 
 static uint64_t misses_of(nt_run *run) {
@@ -316,20 +316,21 @@ static uint64_t misses_of(nt_run *run) {
     return nt_cache_stats().misses - before;
 }
 
-/* Programs that a run of the moved kinds has; those of val_loss for the batches of `val`, full and last. */
+/* Programs of the moved kinds that a run compiles: forward is for predictions; evaluations are those of the batches of
+ * `val`, full and last. */
 static uint64_t programs(const nt_run *run, unsigned moves) {
     uint64_t count = 0;
-    for (unsigned bit = GRADIENT; bit <= FORWARD; bit <<= 1) count += (moves & bit) != 0;
+    for (unsigned bit = GRADIENT; bit <= OPTIMIZER; bit <<= 1) count += (moves & bit) != 0;
     count += (moves & AVERAGE) != 0;
-    return count + (moves & METRICS ? run->programs.metrics_count : 0);
+    return count + (moves & EVALUATION ? run->programs.evaluation_count : 0);
 }
 
 static void check_row(size_t index) {
     variant v = base(rows[index].metrics_kind);
     nt_cache_reset();
     nt_run *before = make(&v);
-    assert_int_equal(before->programs.metrics_count, rows[index].metrics_kind == ON_HOST ? 0 : 2);
-    assert_int_equal(misses_of(before), 3 + before->programs.metrics_count);
+    assert_int_equal(before->programs.evaluation_count, 2);
+    assert_int_equal(misses_of(before), 2 + before->programs.evaluation_count);
     rows[index].change(&v);
     nt_run *after = make(&v);
     unsigned moves = moved(before, after);
