@@ -104,7 +104,7 @@ static const struct {
     {"log", {"evaluate", "small.c", "--log=csv"}, "is a flag of nitro train"},
     {"compute_dtype", {0}, NULL},
     {"resume", {"train", "small.c", "--resume", "--weights=w"}, "leave one out"},
-    {"val_loss", {"predict", "small.c", "--input=x.npy", "--out=y.npy", "--no-val-loss"}, "is a flag of nitro train"},
+    {"val_loss", {0}, NULL},
     {"checkpoint", {"evaluate", "small.c", "--no-checkpoint"}, "is a flag of nitro train"},
     {"checkpoint_every_steps",
      {"train", "small.c", "--no-checkpoint", "--checkpoint-every-steps=2"},
