@@ -1,8 +1,9 @@
 /* A variational autoencoder on Fashion-MNIST (Kingma and Welling 2014): a bound of -243.7 nats an image on the test
  * images after 20 epochs. The loss is minus the evidence lower bound, pixels being the probabilities of Bernoulli
  * variables, and draws the code z of each image once. Evaluation drops nothing, and draws z once too.
- *     nitro predict vae.c --decode --input=z=codes.npy --out=images.npy
- * makes images [n, 784] between 0 and 1 of any codes f32 [n, 20], such as standard normal ones. */
+ *     nitro predict vae.c --decode --weight-map='*=*' --input=z=codes.npy --out=images.npy
+ * makes images [n, 784] between 0 and 1 of any codes f32 [n, 20], such as standard normal ones. (decode was false when
+ * the parameters were trained; the map says that another value is meant.) */
 #include <nitro.h>
 
 #define VAE(FIELD, DEVICE, GRAPH_CONST)                                                        \

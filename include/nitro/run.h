@@ -122,11 +122,12 @@ typedef struct nt_run_options {
     /* Parameters and layer states to start with, as nt_run_load_mapped takes them; nothing else of a checkpoint. A
      * decay anchor of nt_anchor_initial is what the parameters were drawn with all the same. NULL: none.
      *
-     * With evaluate_only or no_data, and without maps, the run has the model that was trained: before the data is built
+     * With evaluate_only or no_data the run has the model that was trained: before the data is built
      * its GRAPH_CONST and DEVICE fields, and all that derive set, get the values in the file, and so do the seed and
      * compute_dtype where no option says another. A field that is not at its default, or is named in given_fields, and
      * has another value than in the file is NT_INVALID with both; but such a DEVICE field that derive did not set keeps
-     * its own. What derive finds in other data is told by a warning, and the file's values stay. A file of another
+     * its own. With maps such a value is a warning and is used: for a field that says what the model is used for. What
+     * derive finds in other data is told by a warning, and the file's values stay. A file of another
      * experiment is a warning, and so is one without such values.
      * A run that trains keeps its own values, and a warning tells those that differ. */
     const char *weights;

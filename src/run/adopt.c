@@ -19,6 +19,7 @@ static nt_status adopt_field(const nt__pair *p, adoption *a) {
     bool is_free = p->field->marker == NT_DEVICE && !p->derived; /* it may be another one at any time */
     if (failed) return NT_OUT_OF_MEMORY;
     nt__pair_note(p);
+    p->run->kept[p->index] = chosen && !is_free;
     if (chosen && !is_free) nt__pair_tell(&a->refused, p, "here");
     if (same || chosen) return NT_OK;
     add_taken(a, p->field->name);
@@ -49,6 +50,20 @@ static void add_settings(const nt_run *run, const json_t *facts, adoption *a) {
     if (seed >= 0) nt__text_add(&a->taken, " = %lld", (long long)seed);
 }
 
+/* With maps they may be meant. */
+static nt_status refuse(const nt_run *run, const nt__weights *weights, const char *source, adoption *a) {
+    const char *preset = run->preset ? run->preset : "", *by_preset = run->preset ? ", partly by the preset " : "";
+    if (weights->is_mapped)
+        return nt__warn("%s: %s was trained with other values of fields than are given here%s%s, which are used:%s",
+                        run->experiment->name, source, by_preset, preset, nt__differences_shown(&a->refused));
+    return nt__fail(
+        NT_INVALID,
+        "%s was trained with other values of fields than are given here%s%s:%s\nLeave these out, and the "
+        "file's values are taken, or train with them; where they are meant for this use, the weight map '*=*' "
+        "makes a warning of it",
+        source, by_preset, preset, nt__differences_shown(&a->refused));
+}
+
 static nt_status adopt_all(nt_run *run, const nt__weights *weights, const char *source, adoption *a) {
     nt_status status = NT_OK;
     nt__pair p;
@@ -57,13 +72,7 @@ static nt_status adopt_all(nt_run *run, const nt__weights *weights, const char *
     add_settings(run, weights->facts, a);
     if (status == NT_INVALID) return nt__fail_in(status, "the fields that %s was trained with", source);
     if (status == NT_OK && (a->taken.failed || a->refused.text.failed)) status = NT_OUT_OF_MEMORY;
-    if (status == NT_OK && a->refused.count)
-        return nt__fail(
-            NT_INVALID,
-            "%s was trained with other values of fields than are given here%s%s:%s\nLeave these out, and the "
-            "file's values are taken, or train with them",
-            source, run->preset ? ", partly by the preset " : "", run->preset ? run->preset : "",
-            nt__differences_shown(&a->refused));
+    if (status == NT_OK && a->refused.count) status = refuse(run, weights, source, a);
     if (status == NT_OK && a->taken.length && !run->settings.quiet)
         nt__notice("%s: fields from %s: %s", run->experiment->name, source, a->taken.data);
     return status;
@@ -80,7 +89,7 @@ static nt_status warn_of_other_experiment(const nt_run *run, const nt__weights *
 nt_status nt__adopt(nt_run *run, const nt__weights *weights, const char *source) {
     adoption a = {0};
     nt__differences changed = {0};
-    if (!weights->facts) return nt__model_warn_of_nothing(run, source);
+    if (!weights->facts) return weights->is_mapped ? NT_OK : nt__model_warn_of_nothing(run, source);
     nt_status status = warn_of_other_experiment(run, weights, source);
     if (status == NT_OK) status = adopt_all(run, weights, source, &a);
     nt__text_free(&a.taken);
@@ -95,7 +104,7 @@ static nt_status adopt_derived(const nt__pair *p, nt__differences *l) {
     bool failed = false, same = nt__pair_is_same(p, &failed);
     bool is_set = p->field->marker == NT_GRAPH_CONST || p->derived || p->run->derived[p->index];
     if (failed) return NT_OUT_OF_MEMORY;
-    if (!is_set) return NT_OK;
+    if (!is_set || p->run->kept[p->index]) return NT_OK;
     nt__pair_note(p);
     if (same) return NT_OK;
     nt__pair_tell(l, p, "by this data");

@@ -84,8 +84,9 @@ nt_status nt__fields_take(nt_run *run, const void *fields, const nt_run_options 
     run->derived = nt__arena_alloc(&run->arena, count, sizeof *run->derived);
     run->given = nt__arena_alloc(&run->arena, count, sizeof *run->given);
     run->known = nt__arena_alloc(&run->arena, count, sizeof *run->known);
+    run->kept = nt__arena_alloc(&run->arena, count, sizeof *run->kept);
     run->preset = preset ? nt__arena_strdup(&run->arena, preset) : NULL;
-    bool has_room = own && run->view && run->defaults && run->derived && run->given && run->known;
+    bool has_room = own && run->view && run->defaults && run->derived && run->given && run->known && run->kept;
     if (!has_room || (preset && !run->preset)) return NT_OUT_OF_MEMORY;
     run->experiment->set_defaults(run->defaults);
     nt_status status = set_values(run, own, fields, preset);

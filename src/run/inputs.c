@@ -88,7 +88,7 @@ static bool has_other_rows(const nt_array *array, nt__type row) {
 /* NULL: none are known. */
 static const json_t *inputs_of(const nt_run *run) {
     const nt__weights *weights = run->waiting.weights;
-    if (!weights || nt__model_other_experiment(run, weights)) return NULL;
+    if (!weights || weights->is_mapped || nt__model_other_experiment(run, weights)) return NULL;
     return json_object_get(weights->facts, "inputs");
 }
 

@@ -390,7 +390,7 @@ static nt_status open_source(nt_run *run, const nt_run_options *options, const c
     if (status == NT_NOT_FOUND && !(options->weights && *options->weights))
         return nt__fail(status, "%s. Train first, or name the parameters with --weights=FILE", nt_error_message());
     if (status != NT_OK) return status;
-    bool adopts = run->settings.evaluate_only && !weights.is_mapped;
+    bool adopts = run->settings.evaluate_only;
     if (options->restore_optimizer) status = check_restorable(&weights, source);
     if (status == NT_OK && adopts) status = nt__adopt(run, &weights, source);
     if (status != NT_OK) {

@@ -312,6 +312,7 @@ struct nt_run {
     bool *derived;   /* one a field: did derive change it? Also of a run whose fields are those of a file */
     bool *given;     /* was it given in so many words? */
     bool *known;     /* does the file of the weights have its value? */
+    bool *kept;      /* and the run another one, on purpose? */
     void *underived; /* the fields before derive; NULL: there is none */
     const char *preset;
     bool is_plan; /* it is only looked at: see plan.h */

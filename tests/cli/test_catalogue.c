@@ -503,7 +503,8 @@ static const mistake mistakes[] = {
      .tidy_up = forget_training,
      .message = "runs/Model/parameters.safetensors was trained with other values of fields than are given here:\n"
                 "  hidden: 8 in the file, 16 here\n"
-                "Leave these out, and the file's values are taken, or train with them"},
+                "Leave these out, and the file's values are taken, or train with them; where they are meant for this "
+                "use, the weight map '*=*' makes a warning of it"},
     {.title = "weights that are not there",
      .command = "evaluate",
      .words = {"--weights=latest"},

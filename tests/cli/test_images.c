@@ -129,7 +129,7 @@ static void codes_become_images(void) {
     char input[2 * SCRATCH_PATH];
     put_codes("codes.npy");
     snprintf(input, sizeof input, "--input=z=%s", scratch("codes.npy"));
-    done("predict", vae, flag("run-dir", "vae"), "--hidden=100", "--decode", input, flag("out", "images.npy"));
+    done("predict", vae, flag("run-dir", "vae"), "--decode", "--weight-map=*=*", input, flag("out", "images.npy"));
     nt_array *images = read_rows("images.npy", PIXELS);
     const float *pixels = images->data, *last = pixels + (IMAGES - 1) * PIXELS;
     for (int i = 0; i < IMAGES * PIXELS; i++) assert_true(pixels[i] >= 0 && pixels[i] <= 1);

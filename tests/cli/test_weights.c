@@ -94,6 +94,10 @@ static void evaluations_have_the_fields_of_the_training(void **state) {
     failed(nitro("evaluate", file, run_dir, "--split=val", "--act=2"), 1, "act: 1 in the file, 2 here");
     failed(nitro("evaluate", file, run_dir, "--split=val", "--mean=3"), 1,
            "mean (set by derive): 226 in the file, 3 here");
+    e = done(nitro("evaluate", file, run_dir, "--split=val", "--act=0", "--weight-map=*=*", "--quiet"));
+    assert_has(e->err, "than are given here, which are used:\n  act: 1 in the file, 0 here");
+    assert_has_not(e->out, loss);
+    assert_has(done(nitro("evaluate", file, run_dir, "--split=val", "--weight-map=*=*", "--strict"))->out, loss);
     e = done(nitro("train", file, flag("--run-dir=", "tuned"), flag("--weights=", "runs/parameters.safetensors"),
                    "--quiet"));
     assert_has(e->err, "act: 1 in the file, 0 here");
@@ -195,7 +199,7 @@ static void tensors_that_nothing_asks_for_are_left_out(void **state) {
     snprintf(weights, sizeof weights, "%s", flag("--weights=", "odd.safetensors"));
     failed(nitro("evaluate", file, run_dir, "--split=val", weights), 1,
            "tensor 'scale.q': unsupported element type F4: write the tensor as BOOL");
-    done(nitro("evaluate", file, run_dir, "--split=val", "--act=1", weights, "--weight-map", "scale.q="));
+    done(nitro("evaluate", file, run_dir, "--split=val", weights, "--weight-map", "scale.q="));
     const ended *e =
         done(nitro("evaluate", file, run_dir, "--split=val", "--act=1", weights, "--weight-map", "h.*=h.*"));
     assert_has(e->err, "of a type that nitro has not, and not used: scale.q F4[8]");
