@@ -73,7 +73,7 @@ typedef struct nt_field_info {
     nt_field_type type;
     size_t size;        /* bytes */
     size_t offset;      /* in the experiment's struct */
-    size_t view_offset; /* in its view */
+    size_t view_offset; /* in its view, which has Device and GraphConst fields */
     int line;           /* of NT_DEFINE: the rows of one macro have no lines of their own */
 } nt_field_info;
 
@@ -207,12 +207,18 @@ nt_status nt_experiment_print(const nt_experiment *experiment, const void *field
              NT_AS_TYPE_(NT_FIELD_ARRAYS) : 0, default : 1)
 
 #define NT_MEMBER_(T, name_, default_, doc_) __typeof__(T) name_;
+/* gcc does not name the type where a field stands as a condition or is cast, so it names the field. */
+#if defined __GNUC__ && !defined __clang__ && __GNUC__ >= 12
+#define NT_HOST_FIELD_ __attribute__((unavailable("it is a Host field; mark it DEVICE or GRAPH_CONST")))
+#else
+#define NT_HOST_FIELD_
+#endif
 /* A Host field's type in the view: its name is the error message. The number keeps the tags of all experiments of a
  * compile apart, which may be declared in several files. */
 #define NT_VIEW_HOST_(T, name_, default_, doc_)                                              \
     struct NT_JOIN3(name_, _is_a_Host_field__mark_it_DEVICE_or_GRAPH_CONST__, __COUNTER__) { \
         char sentinel;                                                                       \
-    } name_;
+    } name_ NT_HOST_FIELD_;
 /* A Device field's type in the view: its name is the message where one is used as a C value. */
 typedef nt_tensor nt_tensor_of_Device_field__mark_it_GRAPH_CONST_for_a_C_value;
 #define NT_DEVICE_TENSOR_ ((nt_tensor_of_Device_field__mark_it_GRAPH_CONST_for_a_C_value){0})
@@ -227,20 +233,22 @@ typedef nt_tensor nt_tensor_of_Device_field__mark_it_GRAPH_CONST_for_a_C_value;
                    " is for FIELD, an array for DEVICE");                                                      \
     __typeof__(T) name_;
 #define NT_DEFAULT_(T, name_, default_, doc_) .name_ = default_,
-#define NT_INFO_(T, name_, default_, doc_, marker_) \
-    {.name = #name_,                                \
-     .type_name = #T,                               \
-     .default_text = #default_,                     \
-     .doc = doc_,                                   \
-     .marker = marker_,                             \
-     .type = NT_FIELD_TYPE_(T),                     \
-     .size = sizeof(((nt_self *)0)->name_),         \
-     .offset = offsetof(nt_self, name_),            \
-     .view_offset = offsetof(nt_self_view, name_),  \
+#define NT_INFO_(T, name_, default_, doc_, marker_, view_offset_) \
+    {.name = #name_,                                              \
+     .type_name = #T,                                             \
+     .default_text = #default_,                                   \
+     .doc = doc_,                                                 \
+     .marker = marker_,                                           \
+     .type = NT_FIELD_TYPE_(T),                                   \
+     .size = sizeof(((nt_self *)0)->name_),                       \
+     .offset = offsetof(nt_self, name_),                          \
+     .view_offset = view_offset_,                                 \
      .line = __LINE__},
-#define NT_INFO_HOST_(T, name_, default_, doc_) NT_INFO_(T, name_, default_, doc_, NT_HOST)
-#define NT_INFO_DEVICE_(T, name_, default_, doc_) NT_INFO_(T, name_, default_, doc_, NT_DEVICE)
-#define NT_INFO_GRAPH_CONST_(T, name_, default_, doc_) NT_INFO_(T, name_, default_, doc_, NT_GRAPH_CONST)
+#define NT_INFO_HOST_(T, name_, default_, doc_) NT_INFO_(T, name_, default_, doc_, NT_HOST, 0)
+#define NT_INFO_DEVICE_(T, name_, default_, doc_) \
+    NT_INFO_(T, name_, default_, doc_, NT_DEVICE, offsetof(nt_self_view, name_))
+#define NT_INFO_GRAPH_CONST_(T, name_, default_, doc_) \
+    NT_INFO_(T, name_, default_, doc_, NT_GRAPH_CONST, offsetof(nt_self_view, name_))
 
 #define NT_EXPERIMENT(E, FIELDS)                                                                                   \
     typedef struct E {                                                                                             \

@@ -63,6 +63,7 @@ nt_tensor nt_clamp_at(nt_tensor x, nt_tensor low, nt_tensor high, nt_site site);
 #define nt_rsqrt(x) nt_rsqrt_at(NT_TENSOR(x), NT_SITE)       /* 1 / sqrt(x). Gradient: -c y / (2 x) */
 #define nt_tanh(x) nt_tanh_at(NT_TENSOR(x), NT_SITE)         /* Gradient: c (1 - y y) */
 #define nt_logistic(x) nt_logistic_at(NT_TENSOR(x), NT_SITE) /* 1 / (1 + exp(-x)). Gradient: c y (1 - y) */
+#define nt_sigmoid(x) nt_logistic(x)                         /* the same under the name that is looked for */
 #define nt_relu(x) nt_relu_at(NT_TENSOR(x), NT_SITE)         /* max(x, 0), keeps nan. Gradient: c where x > 0, else 0 */
 #define nt_exp2(x) nt_exp2_at(NT_TENSOR(x), NT_SITE)         /* 2 to the power x. Gradient: c y log(2) */
 #define nt_log2(x) nt_log2_at(NT_TENSOR(x), NT_SITE)         /* Logarithm to the base 2. Gradient: c / (x log(2)) */

@@ -253,10 +253,11 @@ nt_status nt__arguments_options(const nt__arguments *arguments, nt__command_opti
     }
     out->run.compile_options = out->compile_options.items;
     out->run.compile_option_count = out->compile_options.count;
-    if (arguments->command & (NT__TRAIN | NT__EVALUATE | NT__PREDICT)) out->run.weights = out->weights;
+    bool loads = arguments->command & (NT__TRAIN | NT__EVALUATE | NT__PREDICT);
+    out->run.weights = loads ? out->weights : NULL;
     out->run.trained_weights = arguments->command & (NT__EVALUATE | NT__PREDICT);
     out->run.weight_maps = out->maps.items;
-    out->run.weight_map_count = out->maps.count;
+    out->run.weight_map_count = loads ? out->maps.count : 0;
     if (status == NT_OK) status = parse_schedules(out);
     return status == NT_OK ? nt__options_check_together(arguments->command, out) : status;
 }

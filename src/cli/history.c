@@ -19,7 +19,9 @@ static nt_status newest_run(char **out) {
                            : nt__fail(NT_NOT_FOUND, "there is no folder runs/ here: name the folder of a run");
     if (status == NT_OK && runs.count == 0)
         status = nt__fail(NT_NOT_FOUND, "there is no run below runs/: train first, or name the folder of a run");
-    *out = status == NT_OK && runs.items ? nt__strdup(runs.items[0].path) : NULL;
+    size_t newest = 0;
+    while (newest + 1 < runs.count && !runs.items[newest].has_log) newest++;
+    *out = status == NT_OK && runs.items ? nt__strdup(runs.items[newest].path) : NULL;
     if (status == NT_OK && !*out) status = NT_OUT_OF_MEMORY;
     nt__run_folders_free(&runs);
     return status;

@@ -70,7 +70,8 @@ static const char history_manual[] =
 
 static const char runs_manual[] =
     "Prints a row for each run in a folder and up to four levels below, the one written last first. Its state is how\n"
-    "training ended (completed, requested, error), running while a process holds the folder, else killed.";
+    "training ended (completed, requested, error), running while a process holds the folder, else killed. A run that\n"
+    "kept no metrics.jsonl, as with --log=tensorboard, has a row that says so, with the time of its newest file.";
 
 static const char plot_manual[] =
     "Draws curves of one or more runs in the terminal, or with --out in a file: the mean loss and the validation\n"

@@ -98,12 +98,22 @@ static nt_status check_metric(const listing *l, const char *folder) {
     return status;
 }
 
+/* Without metrics.jsonl nothing is known of its epochs; what it left is there. */
+static nt_status add_unlogged(nt__table *table, const nt__run_folder *run) {
+    char started[NT__TIME];
+    const char *const cells[COLUMNS] = {
+        run->path, "no metrics.jsonl", "", "", "", "", "", nt__time_text(run->changed / 1000000000, started)};
+    for (size_t i = 0; i < COLUMNS; i++) nt__table_add(table, cells[i]);
+    return NT_OK;
+}
+
 static nt_status list(const char *folder, const nt__run_folders *runs, const nt__command_options *options) {
     static const char *const header[COLUMNS] = {"run", "state", "epoch", "step", "best", "in epoch", "time", "started"};
     listing l = {.options = options};
     nt_status status = NT_OK;
     for (size_t i = 0; i < COLUMNS && runs->count; i++) nt__table_add(&l.table, header[i]);
-    for (size_t i = 0; status == NT_OK && i < runs->count; i++) status = add_run(&l, runs->items[i].path);
+    for (size_t i = 0; status == NT_OK && i < runs->count; i++)
+        status = runs->items[i].has_log ? add_run(&l, runs->items[i].path) : add_unlogged(&l.table, &runs->items[i]);
     if (status == NT_OK && runs->count) status = check_metric(&l, folder);
     if (status == NT_INVALID) l.table.cells.count = 0;
     if (!runs->count) nt__say_line(stdout, "no runs below %s: nitro train makes one", folder);

@@ -144,13 +144,14 @@ nt_status nt__curve_read(const nt__history *history, const char *name, nt__axis 
 
 typedef struct nt__run_folder {
     char *path;
-    int64_t changed; /* when its log was written last, in nanoseconds */
+    int64_t changed; /* when its log was written last, in nanoseconds; without one, the newest file of the run */
+    bool has_log;    /* metrics.jsonl; else it has other logs, checkpoints or parameters */
 } nt__run_folder;
 typedef struct nt__run_folders {
     nt__run_folder *items;
     size_t count, capacity;
 } nt__run_folders;
-/* Folders with a log, `folder` itself or up to four levels below, the one written last first. */
+/* Folders with a log or other files of a run, `folder` itself or up to four levels below, the one written last first. */
 nt_status nt__run_folders_find(const char *folder, nt__run_folders *out);
 void nt__run_folders_free(nt__run_folders *folders);
 

@@ -10,18 +10,51 @@
 
 enum { MOST_LEVELS = 4 };
 
-/* A folder without a log is no run, and no failure. */
+/* What a run leaves beside or without metrics.jsonl: other logs, checkpoints, parameters. */
+static bool is_left_by_run(const char *name) {
+    static const char *const names[] = {"metrics.csv", "checkpoints.json", "parameters.safetensors"};
+    static const char events[] = "events.out.tfevents.";
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(name, names[i]) == 0) return true;
+    return strncmp(name, events, sizeof events - 1) == 0;
+}
+
+static bool is_file(int directory, const char *name, struct stat *info) {
+    return fstatat(directory, name, info, 0) == 0 && S_ISREG(info->st_mode);
+}
+
+static bool is_later(const struct stat *a, const struct stat *b) {
+    return a->st_mtim.tv_sec != b->st_mtim.tv_sec ? a->st_mtim.tv_sec > b->st_mtim.tv_sec
+                                                  : a->st_mtim.tv_nsec > b->st_mtim.tv_nsec;
+}
+
+/* The newest of the files that tell of a run without a log. */
+static bool find_traces(DIR *directory, struct stat *out) {
+    const struct dirent *entry;
+    struct stat info;
+    bool found = false;
+    while ((entry = readdir(directory))) {
+        if (!is_left_by_run(entry->d_name) || !is_file(dirfd(directory), entry->d_name, &info)) continue;
+        if (!found || is_later(&info, out)) *out = info;
+        found = true;
+    }
+    return found;
+}
+
+/* A folder with nothing of a run is none, and no failure. */
 static nt_status add_run(const char *folder, nt__run_folders *out) {
     struct stat info;
-    char *log = nt__sprintf("%s/metrics.jsonl", folder);
-    if (!log) return NT_OUT_OF_MEMORY;
-    bool is_run = stat(log, &info) == 0 && S_ISREG(info.st_mode);
-    nt__free(log);
+    DIR *directory = opendir(folder);
+    if (!directory) return NT_OK;
+    bool has_log = is_file(dirfd(directory), "metrics.jsonl", &info);
+    bool is_run = has_log || find_traces(directory, &info);
+    closedir(directory);
     if (!is_run) return NT_OK;
     if (!NT__GROW(out->items, out->count, out->capacity)) return NT_OUT_OF_MEMORY;
     char *path = nt__strdup(folder);
     if (!path) return NT_OUT_OF_MEMORY;
-    out->items[out->count++] = (nt__run_folder){path, (int64_t)info.st_mtim.tv_sec * 1000000000 + info.st_mtim.tv_nsec};
+    out->items[out->count++] =
+        (nt__run_folder){path, (int64_t)info.st_mtim.tv_sec * 1000000000 + info.st_mtim.tv_nsec, has_log};
     return NT_OK;
 }
 

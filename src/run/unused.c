@@ -110,15 +110,23 @@ static bool differs_from_default(const nt_run *run, const nt_field_info *field) 
                   field->size) != 0;
 }
 
-/* A field is set by a flag, a preset or the program: whether that one was to count is not known. */
+/* A field that a flag gave is an error. Of one that a preset or the program set it is not known whether it was to
+ * count. */
 static nt_status check_field(const nt_run *run, size_t place) {
     const nt_field_info *field = &run->experiment->fields[place];
-    if (!nt__field_scheduled(run, place) || !differs_from_default(run, field)) return NT_OK;
-    bool is_read;
-    nt_status status = hook_reads(run, field, nt__field_number(field, run->defaults), &is_read);
+    bool is_read, differs = differs_from_default(run, field);
+    if (!nt__field_scheduled(run, place) || (!differs && !run->given[place])) return NT_OK;
+    double number = nt__field_number(field, run->fields);
+    double other = differs ? nt__field_number(field, run->defaults) : number / 2 + 0.25;
+    nt_status status = hook_reads(run, field, other, &is_read);
     if (status != NT_OK || is_read) return status;
+    if (run->given[place])
+        return nt__fail(NT_INVALID,
+                        "the field %s is given as %g, and nothing would use it: %s sets it at each step. Leave one of "
+                        "them out",
+                        field->name, nt__plain_nan(number), nt__schedules_source(run));
     return nt__warn("%s: %s has a schedule (%s); the given %g is not used", run->experiment->name, field->name,
-                    nt__schedules_source(run), nt__plain_nan(nt__field_number(field, run->fields)));
+                    nt__schedules_source(run), nt__plain_nan(number));
 }
 
 static bool uses_base_rate(const nt_run *run, size_t g) {

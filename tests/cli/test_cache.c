@@ -83,7 +83,8 @@ static void the_second_start_compiles_nothing_and_says_so(void **state) {
     assert_has(e->err, "\n3 programs from the cache on disk, 0 compiled\n");
     assert_has_not(e->err, "compiled gradient");
     e = train("--quiet");
-    assert_string_equal(e->err, "");
+    assert_has_not(e->err, "from the cache");
+    assert_has_not(e->err, "compiled");
     e = train("--no-cache");
     assert_has(e->err, "compiled gradient of Tiny in ");
     assert_has_not(e->err, "from the cache");

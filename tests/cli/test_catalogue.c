@@ -277,14 +277,16 @@ static const mistake mistakes[] = {
                 "nitro: compiling 'model.c' failed; the messages of 'gcc' are above"},
     {.title = "a Host field in traced code",
      .changed = {.forward = "nt_dense(m, \"logits\", x, e->batch)"},
-     .message = "model.c:21:38: error: incompatible type for argument 4 of 'nt_dense_at'\n"
+     .message = "model.c:21:5: error: 'batch' is unavailable: it is a Host field; mark it DEVICE or GRAPH_CONST\n"
+                "model.c:21:38: error: incompatible type for argument 4 of 'nt_dense_at'\n"
                 "note: expected 'int64_t' {aka 'long int'} but argument is of type 'struct "
                 "batch_is_a_Host_field__mark_it_DEVICE_or_GRAPH_CONST__0'\n"
                 "model.c:22:1: error: control reaches end of non-void function [-Werror=return-type]\n"
                 "nitro: compiling 'model.c' failed; the messages of 'gcc' are above"},
     {.title = "a Host string in traced code",
      .changed = {.image = "nt_field(batch, e->data_dir)"},
-     .message = "model.c:18:36: error: incompatible type for argument 2 of 'nt_field_at'\n"
+     .message = "model.c:18:5: error: 'data_dir' is unavailable: it is a Host field; mark it DEVICE or GRAPH_CONST\n"
+                "model.c:18:36: error: incompatible type for argument 2 of 'nt_field_at'\n"
                 "note: expected 'const char *' but argument is of type 'struct "
                 "data_dir_is_a_Host_field__mark_it_DEVICE_or_GRAPH_CONST__1'\n"
                 "nitro: compiling 'model.c' failed; the messages of 'gcc' are above"},

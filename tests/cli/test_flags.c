@@ -55,9 +55,6 @@ static void strict_makes_errors_of_warnings(void **state) {
     assert_string_equal(e->err, "nitro: Small: there is nothing to resume in 'runs/Small', so the run begins anew\n");
     assert_string_equal(e->out, "");
     assert_int_equal(access("runs/Small/parameters.safetensors", F_OK), -1);
-    e = nitro("schedule", "small.c", "--smoothing=0.3", "--schedule=smoothing=constant:0.2", "--strict");
-    assert_int_equal(e->code, 1);
-    assert_has(e->err, "the given 0.3 is not used");
     e = nitro("train", "small.c", "--quiet", "--strict");
     assert_int_equal(e->code, 0);
     assert_string_equal(e->err, "");
@@ -182,6 +179,17 @@ static void a_flag_without_effect_is_refused(void **state) {
     }
 }
 
+/* Of a field too, whatever value it is given. */
+static void a_field_under_a_schedule_is_refused(void **state) {
+    (void)state;
+    static const char *const values[] = {"--smoothing=0.3", "--smoothing=0.1"};
+    for (size_t i = 0; i < 2; i++) {
+        const ended *e = nitro("schedule", "small.c", values[i], "--schedule=smoothing=constant:0.2");
+        assert_int_equal(e->code, 1);
+        assert_has(e->err, "the field smoothing is given as 0.", "the run's option sets it at each step");
+    }
+}
+
 /* A shell that makes no run writes its counters too. */
 static void a_shell_writes_its_counters(void **state) {
     (void)state;
@@ -212,6 +220,7 @@ int main(void) {
         cmocka_unit_test(a_shell_can_be_strict),
         cmocka_unit_test(every_flag_has_a_row),
         cmocka_unit_test(a_flag_without_effect_is_refused),
+        cmocka_unit_test(a_field_under_a_schedule_is_refused),
         cmocka_unit_test(a_shell_writes_its_counters),
         cmocka_unit_test(the_last_value_counts),
     };

@@ -269,6 +269,27 @@ static void a_run_that_holds_its_folder_is_running(void **state) {
     assert_has(nitro("runs")->out, "  runs/Net  killed  3/5    12    val_loss 1  3 ");
 }
 
+/* A run that logs for TensorBoard or as CSV alone is a run. */
+static void runs_without_a_log_are_told(void **state) {
+    (void)state;
+    static const char *const files[] = {"board/events.out.tfevents.1.host", "table/metrics.csv",
+                                        "kept/checkpoints.json", "weights/parameters.safetensors", "none/notes.txt"};
+    for (size_t i = 0; i < 5; i++) {
+        char path[SCRATCH_PATH], folder[SCRATCH_PATH];
+        snprintf(path, sizeof path, "unlogged/%s", files[i]);
+        snprintf(folder, sizeof folder, "%.*s", (int)(strrchr(path, '/') - path), path);
+        assert_int_equal(nt__make_folder(scratch(folder)), NT_OK);
+        put_text(path, "x");
+    }
+    const ended *e = nitro("runs", scratch("unlogged"));
+    assert_int_equal(e->code, 0);
+    assert_has(e->out, "unlogged/board ", "unlogged/table ", "unlogged/kept ", "unlogged/weights ", "no metrics.jsonl");
+    assert_has_not(e->out, "unlogged/none");
+    e = nitro("history", scratch("unlogged/board"));
+    assert_int_equal(e->code, 1);
+    assert_has(e->err, "has no log (metrics.jsonl)");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_long_history_is_thinned),
@@ -281,6 +302,7 @@ int main(void) {
         cmocka_unit_test(what_there_is_not_is_said_with_what_there_is),
         cmocka_unit_test(runs_are_listed_the_newest_first),
         cmocka_unit_test(a_run_that_holds_its_folder_is_running),
+        cmocka_unit_test(runs_without_a_log_are_told),
     };
     return cmocka_run_group_tests(tests, command_make, scratch_remove);
 }

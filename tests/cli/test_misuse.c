@@ -59,6 +59,19 @@ static void refuses(const char *mistake, const char *first, const char *second) 
     }
 }
 
+/* Where the compiler's own message has no type, gcc names the field. */
+static void gcc_names_a_host_field(void **state) {
+    (void)state;
+    static const char *const mistakes[] = {"HOST_FIELD_AS_CONDITION", "HOST_FIELD_CAST"};
+    static const char *const fields[] = {"wide", "scale"};
+    for (size_t i = 0; i < 2; i++) {
+        char line[128];
+        snprintf(line, sizeof line, "%s\u2019 is unavailable: it is a Host field; mark it DEVICE or GRAPH_CONST",
+                 fields[i]);
+        assert_has(compile("gcc", mistakes[i])->err, line, "declared here");
+    }
+}
+
 typedef struct mistake {
     const char *name, *first, *second;
 } mistake;
@@ -76,15 +89,15 @@ static void a_host_field_in_a_traced_hook_does_not_compile(void **state) {
         {"HOST_FIELD_AS_SIZE", HOST("batch_size"), "e->batch_size"},
         {"HOST_FIELD_IN_ARITHMETIC", HOST("batch_size"), "e->batch_size"},
         {"HOST_FIELD_ON_THE_RIGHT", HOST("scale"), "e->scale"},
-        {"HOST_FIELD_NEGATED", "unary", "e->scale"},
+        {"HOST_FIELD_NEGATED", "Host", "scale"},
         {"HOST_FIELD_COMPARED", HOST("batch_size"), "e->batch_size"},
         {"HOST_FIELD_EQUAL", HOST("batch_size"), "e->batch_size"},
-        {"HOST_FIELD_AS_CONDITION", "scalar", "e->wide"},
+        {"HOST_FIELD_AS_CONDITION", "Host", "wide"},
         {"HOST_FIELD_ASSIGNED", HOST("batch_size"), "e->batch_size"},
         {"HOST_FIELD_AS_ARGUMENT", HOST("scale"), "e->scale"},
         {"HOST_FIELD_AS_INDEX", "subscript is not an integer", "e->batch_size"},
         {"HOST_FIELD_INDEXED", "subscripted value", "e->folder"},
-        {"HOST_FIELD_CAST", "e->scale", "e->scale"},
+        {"HOST_FIELD_CAST", "Host", "scale"},
         {"HOST_FIELD_FOLLOWED", "->", "e->data"},
         {"HOST_ARRAY_AS_CONSTANT", HOST("images"), "e->images"},
         {"HOST_FIELD_AS_OPERAND", HOST("scale"), "e->scale"},
@@ -148,6 +161,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_snippet_itself_compiles),
         cmocka_unit_test(experiments_of_several_files_in_one_compile),
+        cmocka_unit_test(gcc_names_a_host_field),
         cmocka_unit_test(a_host_field_in_a_traced_hook_does_not_compile),
         cmocka_unit_test(a_device_field_as_a_c_value_does_not_compile),
         cmocka_unit_test(a_wrong_declaration_does_not_compile),
