@@ -56,8 +56,8 @@ nt_status nt__tell_setup(const nt_run *run) {
     nt__text text = {0};
     int64_t elements = 0;
     for (size_t g = 0; g < run->layout.group_count; g++) elements += run->layout.groups[g].length;
-    nt__text_add(&text, "%s: %lld parameters in %zu arrays", run->experiment->name, (long long)elements,
-                 run->layout.row_count);
+    nt__text_add(&text, "%s: %lld parameter%s in %zu array%s", run->experiment->name, (long long)elements,
+                 elements == 1 ? "" : "s", run->layout.row_count, run->layout.row_count == 1 ? "" : "s");
     add_states(run, &text);
     if (nt__compute_dtype(&run->settings) != NT_F32)
         nt__text_add(&text, "; computes in %s", run->settings.compute_dtype);
@@ -65,8 +65,9 @@ nt_status nt__tell_setup(const nt_run *run) {
         nt__text_add(&text, "; ");
         nt__rules_print(run, false, &text);
         add_rates(run, &text);
-        nt__text_add(&text, "; %lld batches of %lld, %lld steps an epoch", (long long)nt__split_batches(run->train),
-                     (long long)run->batch_size, (long long)(nt__split_batches(run->train) / run->settings.accum));
+        int64_t batches = nt__split_batches(run->train), steps = batches / run->settings.accum;
+        nt__text_add(&text, "; %lld batch%s of %lld, %lld step%s an epoch", (long long)batches,
+                     batches == 1 ? "" : "es", (long long)run->batch_size, (long long)steps, steps == 1 ? "" : "s");
     }
     nt_status status = text.failed ? NT_OUT_OF_MEMORY : NT_OK;
     if (status == NT_OK)
