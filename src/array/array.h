@@ -26,6 +26,10 @@ nt__type nt__row_type(nt__type type);
 /* Bytes of an array of this type; false when the shape is invalid or the number does not fit. */
 bool nt__type_bytes(nt__type type, size_t *bytes);
 
+/* bool is neither. */
+bool nt__dtype_is_integer(nt_dtype dtype);
+bool nt__dtype_is_unsigned(nt_dtype dtype);
+
 /* Conversion of one element between memory and double; every dtype. Integers saturate, nan gives 0. */
 double nt__element_get(nt_dtype dtype, const void *at);
 void nt__element_set(nt_dtype dtype, void *at, double value);

@@ -145,6 +145,14 @@ bool nt_dtype_is_float(nt_dtype dtype) {
     return is_dtype(dtype) && dtypes[dtype].is_float;
 }
 
+bool nt__dtype_is_integer(nt_dtype dtype) {
+    return is_dtype(dtype) && dtype != NT_BOOL && !dtypes[dtype].is_float;
+}
+
+bool nt__dtype_is_unsigned(nt_dtype dtype) {
+    return dtype == NT_U8 || dtype == NT_U16 || dtype == NT_U32 || dtype == NT_U64;
+}
+
 double nt__element_get(nt_dtype dtype, const void *at) {
     return dtypes[dtype].get(at);
 }

@@ -125,10 +125,18 @@ void nt__print_iota(const nt__node *node, nt__text *text) {
     nt__text_add(text, " <{iota_dimension = %d : i64}>", node->attributes.choice);
 }
 
+/* Said in the text, for where it is not, some engine compares constants of signed types as if they were unsigned. */
+static const char *comparison_type(nt_dtype dtype) {
+    if (nt_dtype_is_float(dtype)) return "FLOAT";
+    return dtype == NT_BOOL || nt__dtype_is_unsigned(dtype) ? "UNSIGNED" : "SIGNED";
+}
+
 void nt__print_compare(const nt__node *node, nt__text *text) {
     static const char *const names[] = {"EQ", "NE", "LT", "LE", "GT", "GE"};
-    nt__text_add(text, " <{comparison_direction = #stablehlo<comparison_direction %s>}>",
-                 names[node->attributes.choice]);
+    nt__text_add(text,
+                 " <{compare_type = #stablehlo<comparison_type %s>, comparison_direction = "
+                 "#stablehlo<comparison_direction %s>}>",
+                 comparison_type(node->operands[0]->type.dtype), names[node->attributes.choice]);
 }
 
 void nt__print_dot(const nt__node *node, nt__text *text) {
@@ -264,8 +272,9 @@ void nt__print_sort(const nt__node *node, nt__text *text) {
         bool small[2];
     } comparisons[] = {{"%c", "LT", {true, false}}, {"%m", "EQ", {true, true}}, {"%n", "NE", {false, false}}};
     for (int i = 0; i < 3; i++) {
-        nt__text_add(text, "      %s = \"stablehlo.compare\"(%s, %s) <{comparison_direction = ", comparisons[i].name,
+        nt__text_add(text, "      %s = \"stablehlo.compare\"(%s, %s) <{compare_type = ", comparisons[i].name,
                      comparisons[i].small[0] ? small : large, comparisons[i].small[1] ? small : large);
+        nt__text_add(text, "#stablehlo<comparison_type %s>, comparison_direction = ", comparison_type(scalar.dtype));
         nt__text_add(text, "#stablehlo<comparison_direction %s>}> : (", comparisons[i].direction);
         print_with_type("$, $) -> tensor<i1>\n", scalar, text);
     }

@@ -204,7 +204,8 @@ static bool print_condition(const loop *l) {
     value length = print_filled(p, l->site, counter_type, l->control->length);
     uint32_t own = begin_operation(p, "compare");
     add_numbers(p, "%%%u, %%%u)", counter.number, length.number);
-    add(p, " <{comparison_direction = #stablehlo<comparison_direction LT>}> : (tensor<i32>, tensor<i32>) -> "
+    add(p, " <{compare_type = #stablehlo<comparison_type SIGNED>, comparison_direction = "
+           "#stablehlo<comparison_direction LT>}> : (tensor<i32>, tensor<i32>) -> "
            "tensor<i1>");
     return length.made && end_line(p, l->site) && return_predicate(l, NULL, (value){own, true});
 }
