@@ -45,6 +45,7 @@ nt_tensor nt_embedding_at(nt_model *m, const char *name, nt_tensor integers, int
 
 /* What nt_conv2d and nt_conv2d_transposed take, and what a layer has. */
 typedef struct nt_conv_layer_options {
+    const char *written;            /* as in nt_conv_options */
     int64_t stride[NT_CONV_AXES];   /* 1 */
     bool same;                      /* ceil(size / stride) results */
     int64_t pad[NT_CONV_AXES][2];   /* or zeros before and after */
@@ -58,11 +59,12 @@ typedef struct nt_conv_layer_options {
  * spatial axes, [n, h, w, in] to [n, h', w', channels], and a bias for each channel. Parameters NAME.weight
  * [kh, kw, in / groups, channels] and NAME.bias [channels]. */
 #define nt_conv_layer(m, name, x, channels, kernel, ...) \
-    nt_conv_layer_at(m, name, x, channels, kernel, (nt_conv_layer_options){__VA_ARGS__}, NT_SITE)
+    nt_conv_layer_at(m, name, x, channels, kernel, NT_OPTIONS_(nt_conv_layer_options, __VA_ARGS__), NT_SITE)
 nt_tensor nt_conv_layer_at(nt_model *m, const char *name, nt_tensor x, int64_t channels, nt_shape size,
                            nt_conv_layer_options options, nt_site site);
 
 typedef struct nt_conv_transposed_layer_options {
+    const char *written;                  /* as in nt_conv_options */
     int64_t stride[NT_CONV_AXES];         /* 1 */
     int64_t pad[NT_CONV_AXES][2];         /* what is cut off the result */
     int64_t output_padding[NT_CONV_AXES]; /* 0 */
@@ -74,7 +76,8 @@ typedef struct nt_conv_transposed_layer_options {
 } nt_conv_transposed_layer_options;
 /* The same with nt_conv2d_transposed: what the gradient of a convolution does. */
 #define nt_conv_transposed_layer(m, name, x, channels, kernel, ...) \
-    nt_conv_transposed_layer_at(m, name, x, channels, kernel, (nt_conv_transposed_layer_options){__VA_ARGS__}, NT_SITE)
+    nt_conv_transposed_layer_at(m, name, x, channels, kernel,       \
+                                NT_OPTIONS_(nt_conv_transposed_layer_options, __VA_ARGS__), NT_SITE)
 nt_tensor nt_conv_transposed_layer_at(nt_model *m, const char *name, nt_tensor x, int64_t channels, nt_shape size,
                                       nt_conv_transposed_layer_options options, nt_site site);
 

@@ -12,6 +12,8 @@
 
 /* ---- arithmetic: floating and integer --------------------------------------------------------------------------- */
 
+/* Integers wrap around where a result is not of their type, as NumPy's do. */
+
 #define nt_add(a, b) nt_add_at(NT_TENSOR(a), NT_TENSOR(b), NT_SITE) /* a + b. Gradient: c, c */
 #define nt_sub(a, b) nt_sub_at(NT_TENSOR(a), NT_TENSOR(b), NT_SITE) /* a - b. Gradient: c, -c */
 #define nt_mul(a, b) nt_mul_at(NT_TENSOR(a), NT_TENSOR(b), NT_SITE) /* a b. Gradient: c b, c a */
@@ -187,8 +189,9 @@ nt_tensor nt_is_inf_at(nt_tensor x, nt_site site);
 #define nt_or(a, b) nt_or_at(NT_TENSOR(a), NT_TENSOR(b), NT_SITE)
 #define nt_xor(a, b) nt_xor_at(NT_TENSOR(a), NT_TENSOR(b), NT_SITE)
 #define nt_not(x) nt_not_at(x, NT_SITE)
-/* Integers a moved by b bits. To the right: shift_right repeats the sign bit, shift_right_logical fills with 0. A shift
- * by the width of the type or more leaves only what fills. No gradient. */
+/* Integers a moved by b bits. shift_right is C's >>: it repeats the sign bit of a signed type and fills an unsigned one
+ * with 0; shift_right_logical fills any with 0. A shift by the width of the type or more, or by a negative number,
+ * leaves only what fills. No gradient. */
 #define nt_shift_left(a, b) nt_shift_left_at(NT_TENSOR(a), NT_TENSOR(b), NT_SITE)
 #define nt_shift_right(a, b) nt_shift_right_at(NT_TENSOR(a), NT_TENSOR(b), NT_SITE)
 #define nt_shift_right_logical(a, b) nt_shift_right_logical_at(NT_TENSOR(a), NT_TENSOR(b), NT_SITE)
@@ -334,9 +337,9 @@ nt_tensor nt_upper_triangle_at(nt_tensor x, int64_t diagonal, nt_site site);
 #define nt_take_along(x, indices, axis) nt_take_along_at(x, indices, axis, NT_SITE)
 /* x with the slices of `updates`, in the shape that nt_take(x, indices, axis) has (or a number, or what broadcasts to
  * it), written over, added to, multiplied into, or as a larger (smaller) one put for, those at the indices. Floating
- * and integer. Where indices of set are equal, one of the updates is written. A nan of max or min is the result.
- * Gradient: set: c with zeros there, c there; add: c, c there; mul: c times the product of the others, at zeros too;
- * max and min: c shared evenly among equal largest (smallest) ones. */
+ * and integer; add and mul: integers as in nt_sum. Where indices of set are equal, one of the updates is written. A nan
+ * of max or min is the result. Gradient: set: c with zeros there, c there; add: c, c there; mul: c times the product of
+ * the others, at zeros too; max and min: c shared evenly among equal largest (smallest) ones. */
 #define nt_scatter_set(x, indices, updates, axis) nt_scatter_set_at(x, indices, NT_TENSOR(updates), axis, NT_SITE)
 #define nt_scatter_add(x, indices, updates, axis) nt_scatter_add_at(x, indices, NT_TENSOR(updates), axis, NT_SITE)
 #define nt_scatter_mul(x, indices, updates, axis) nt_scatter_mul_at(x, indices, NT_TENSOR(updates), axis, NT_SITE)
@@ -378,7 +381,10 @@ nt_tensor nt_top_k_at(nt_tensor x, int64_t k, nt_tensor *indices, nt_site site);
 /* Over `axes`: nt_sum(x, -1), nt_sum(x, 0, 1); none given means all: nt_sum(x). The axes are dropped; NT_KEEP among
  * them keeps them with size 1: nt_sum(x, -1, NT_KEEP). */
 #define NT_KEEP (INT64_MIN + 1)
-/* Sum and product: floating and integer; 0 and 1 of no elements. Sums and means of bf16 and f16 are formed in f32.
+/* Sum and product: floating, and integer of 32 and 64 bits, which wrap around; of 8 and 16 bits they are an error, for
+ * they soon overflow: nt_sum(nt_convert(x, NT_I32)). 0 and 1 of no elements. What is formed of many elements of bf16
+ * and f16, here and below, is formed in f32 and rounded once. A sum over several axes is added up along the longest
+ * first and then in f64, so that it is right to some 6 digits however many elements there are.
  * Gradient: c stretched; prod: c times the product of the others, at zeros too. Mean: floating, nan of no elements.
  * Gradient: c / number. */
 #define nt_sum(x, ...) nt_sum_at(x, NT_AXES_(__VA_ARGS__), NT_SITE)
@@ -405,8 +411,9 @@ nt_tensor nt_top_k_at(nt_tensor x, int64_t k, nt_tensor *indices, nt_site site);
 /* Running sum, product, largest and smallest element along one axis, in the shape of x: element i is made of elements
  * 0..i, backward of i..last. Floating and integer; a nan stays in all that follow. Gradient: of the sum, c summed the
  * other way; of the product, by the products of the others, at zeros too; of an extreme, c to the element that it is,
- * the first one met of equal ones. cumlogsumexp: log(sum(exp(x))), floating, without overflow; -inf counts nothing.
- * Gradient: exp(x[i]) times the sum of c[j] exp(-y[j]) over the j that i is part of. */
+ * the first one met of equal ones. cumsum and cumprod: integers as in nt_sum. cumlogsumexp: log(sum(exp(x))), floating,
+ * without overflow; -inf counts nothing. Gradient: exp(x[i]) times the sum of c[j] exp(-y[j]) over the j that i is part
+ * of. */
 typedef enum nt_direction { NT_FORWARD, NT_BACKWARD } nt_direction;
 #define nt_cumsum(x, axis, direction) nt_cumsum_at(x, axis, direction, NT_SITE)
 #define nt_cumprod(x, axis, direction) nt_cumprod_at(x, axis, direction, NT_SITE)
@@ -443,15 +450,16 @@ nt_tensor nt_log_softmax_at(nt_tensor x, nt_shape axes, nt_site site);
 /* ---- linear algebra --------------------------------------------------------------------------------------------- */
 
 /* Matrix product of the last two axes, [..., m, k] x [..., k, n] -> [..., m, n]. A vector operand has its missing axis
- * added and dropped again; leading axes broadcast (numpy.matmul). Gradient: c b^T, a^T c. */
+ * added and dropped again; leading axes broadcast (numpy.matmul). Floating, and integers as in nt_sum. Gradient: c b^T,
+ * a^T c. */
 #define nt_matmul(a, b) nt_matmul_at(a, b, NT_SITE)
 /* Two vectors [m] and [n]: a[i] b[j], [m, n]. Gradient: c b, a c. */
 #define nt_outer(a, b) nt_outer_at(a, b, NT_SITE)
 /* Einstein summation: nt_einsum("bij,bjk->bik", a, b). One term an operand, one letter an axis; what the result does
  * not name is summed, after the product of the elements that share their letters. A letter twice in a term means the
  * diagonal. Without "->" the result has the letters that stand once, in the order of the alphabet. Operands are
- * contracted from left to right. Letters of equal name have equal size. Gradient: the equation with c in the place of
- * the operand. */
+ * contracted from left to right. Types as of nt_matmul. Letters of equal name have equal size. Gradient: the equation
+ * with c in the place of the operand. */
 #define nt_einsum(equation, ...) \
     nt_einsum_at(equation, (nt_tensor[]){__VA_ARGS__}, sizeof((nt_tensor[]){__VA_ARGS__}) / sizeof(nt_tensor), NT_SITE)
 
@@ -473,11 +481,19 @@ nt_tensor nt_norm_max_at(nt_tensor x, nt_shape axes, nt_site site);
 
 /* ---- convolution and pooling ------------------------------------------------------------------------------------ */
 
-/* Numbers for each spatial axis: one that is 0 is that of the axis before, the first one its default, so that .stride =
- * {2} is a stride of 2 along all. */
+/* Options with an entry for each spatial axis. A list of fewer entries than axes goes on with its last one: .stride =
+ * {2} is a stride of 2 along all axes, .pad = {{1, 1}} one zero at each end of all, .pad = {{1, 1}, {0, 0}} some along
+ * the first axis alone. A list of none is the default; an entry for an axis that there is not is an error. The macros
+ * count the entries of `pad` and `output_padding` in their own text; the functions nt_conv_at, ... take these as they
+ * stand unless `written` has that text. A 0 in one of the other lists is the entry before it. */
 enum { NT_CONV_AXES = 3 };
+/* The text of the options, after their macros are expanded. */
+#define NT_WRITTEN_(...) "" #__VA_ARGS__
+#define NT_WRITTEN(...) NT_WRITTEN_(__VA_ARGS__)
+#define NT_OPTIONS_(type, ...) ((type){.written = NT_WRITTEN(__VA_ARGS__), __VA_ARGS__})
 
 typedef struct nt_conv_options {
+    const char *written;            /* the macros': these options as text; NULL is none */
     int64_t stride[NT_CONV_AXES];   /* 1 */
     bool same;                      /* padding with zeros for ceil(size / stride) results, the odd one after */
     int64_t pad[NT_CONV_AXES][2];   /* or zeros before and after; negative ones cut off. None: only whole windows */
@@ -491,33 +507,34 @@ typedef struct nt_conv_options {
  * y[n, p, q, o] = sum over i, j, c of x[n, stride p + dilation i - before, ..., c] kernel[i, j, c, o] (the kernel is
  * not flipped). Floating types. In one dimension x is [n, l, in], in three [n, d, h, w, in]. Gradient: convolutions of
  * c with the kernel, and of x with c. */
-#define nt_conv1d(x, kernel, ...) nt_conv_at(x, kernel, 1, (nt_conv_options){__VA_ARGS__}, NT_SITE)
-#define nt_conv2d(x, kernel, ...) nt_conv_at(x, kernel, 2, (nt_conv_options){__VA_ARGS__}, NT_SITE)
-#define nt_conv3d(x, kernel, ...) nt_conv_at(x, kernel, 3, (nt_conv_options){__VA_ARGS__}, NT_SITE)
+#define nt_conv1d(x, kernel, ...) nt_conv_at(x, kernel, 1, NT_OPTIONS_(nt_conv_options, __VA_ARGS__), NT_SITE)
+#define nt_conv2d(x, kernel, ...) nt_conv_at(x, kernel, 2, NT_OPTIONS_(nt_conv_options, __VA_ARGS__), NT_SITE)
+#define nt_conv3d(x, kernel, ...) nt_conv_at(x, kernel, 3, NT_OPTIONS_(nt_conv_options, __VA_ARGS__), NT_SITE)
 
 typedef struct nt_conv_transposed_options {
-    int64_t stride[NT_CONV_AXES]; /* 1 */
-    int64_t pad[NT_CONV_AXES][2]; /* what is cut off the result before and after */
-    int64_t
-        output_padding[NT_CONV_AXES]; /* 0; more of the result after, less than the stride; a number for each axis */
-    int64_t dilation[NT_CONV_AXES];   /* 1 */
-    int64_t groups;                   /* 1 */
+    const char *written;
+    int64_t stride[NT_CONV_AXES];         /* 1 */
+    int64_t pad[NT_CONV_AXES][2];         /* what is cut off the result before and after */
+    int64_t output_padding[NT_CONV_AXES]; /* 0; more of the result after, less than the stride */
+    int64_t dilation[NT_CONV_AXES];       /* 1 */
+    int64_t groups;                       /* 1 */
     bool channels_first;
 } nt_conv_transposed_options;
 /* What the gradient of a convolution does to c, with the layouts of nt_conv2d (the kernel is flipped): the result has
  * h' = (h - 1) stride - padding + dilation (kh - 1) + output_padding + 1. Gradient: convolutions. */
 #define nt_conv1d_transposed(x, kernel, ...) \
-    nt_conv_transposed_at(x, kernel, 1, (nt_conv_transposed_options){__VA_ARGS__}, NT_SITE)
+    nt_conv_transposed_at(x, kernel, 1, NT_OPTIONS_(nt_conv_transposed_options, __VA_ARGS__), NT_SITE)
 #define nt_conv2d_transposed(x, kernel, ...) \
-    nt_conv_transposed_at(x, kernel, 2, (nt_conv_transposed_options){__VA_ARGS__}, NT_SITE)
+    nt_conv_transposed_at(x, kernel, 2, NT_OPTIONS_(nt_conv_transposed_options, __VA_ARGS__), NT_SITE)
 #define nt_conv3d_transposed(x, kernel, ...) \
-    nt_conv_transposed_at(x, kernel, 3, (nt_conv_transposed_options){__VA_ARGS__}, NT_SITE)
+    nt_conv_transposed_at(x, kernel, 3, NT_OPTIONS_(nt_conv_transposed_options, __VA_ARGS__), NT_SITE)
 
 nt_tensor nt_conv_at(nt_tensor x, nt_tensor kernel, int axes, nt_conv_options options, nt_site site);
 nt_tensor nt_conv_transposed_at(nt_tensor x, nt_tensor kernel, int axes, nt_conv_transposed_options options,
                                 nt_site site);
 
 typedef struct nt_pool_options {
+    const char *written;
     int64_t stride[NT_CONV_AXES]; /* the window: side by side */
     bool same;                    /* padding for ceil(size / stride) results, the odd one after */
     int64_t pad[NT_CONV_AXES][2]; /* or before and after, less than the window. None: only whole windows */
@@ -526,10 +543,10 @@ typedef struct nt_pool_options {
 } nt_pool_options;
 /* nt_max_pool(x, nt_dims(2, 2), .stride = {2}): largest element of each window; floating types, 1 to 3 spatial axes,
  * [n, h, w, c] to [n, h', w', c] with h' = floor((h + padding - window) / stride) + 1. Padding is -infinity; a nan is
- * the result. Gradient: c to the first of the largest elements, in row-major order. */
-#define nt_max_pool(x, window, ...) nt_max_pool_at(x, window, (nt_pool_options){__VA_ARGS__}, NT_SITE)
+ * the result. Gradient: c to the first of the largest elements of the window, in row-major order, never to padding. */
+#define nt_max_pool(x, window, ...) nt_max_pool_at(x, window, NT_OPTIONS_(nt_pool_options, __VA_ARGS__), NT_SITE)
 /* Mean of each window, without its padding. Gradient: c / number to each element. */
-#define nt_avg_pool(x, window, ...) nt_avg_pool_at(x, window, (nt_pool_options){__VA_ARGS__}, NT_SITE)
+#define nt_avg_pool(x, window, ...) nt_avg_pool_at(x, window, NT_OPTIONS_(nt_pool_options, __VA_ARGS__), NT_SITE)
 /* The same with one window over all positions, of 1 to 3 axes: [n, h, w, c] to [n, c]. */
 #define nt_global_max_pool(x) nt_global_max_pool_at(x, NT_SITE)
 #define nt_global_avg_pool(x) nt_global_avg_pool_at(x, NT_SITE)

@@ -9,8 +9,14 @@ BINARY(and)
 BINARY(or)
 BINARY(xor)
 BINARY(shift_left)
-BINARY(shift_right)
 BINARY(shift_right_logical)
+
+/* An unsigned integer has no sign to repeat. */
+nt_tensor nt_shift_right_at(nt_tensor a, nt_tensor b, nt_site site) {
+    nt_dtype dtype = nt_dtype_of(nt__is_number(a) ? b : a);
+    nt__op op = nt__dtype_is_unsigned(dtype) ? NT__OP_shift_right_logical : NT__OP_shift_right;
+    return nt__binary("shift_right", op, a, b, site, NULL);
+}
 
 #define UNARY(name)                                                       \
     nt_tensor nt_##name##_at(nt_tensor x, nt_site site) {                 \

@@ -80,13 +80,35 @@ static nt_tensor cut_before(nt_tensor x, nt__window *w, nt_site site) {
     return any ? nt_slice_at(x, start, size, site) : x;
 }
 
+/* An engine exchanges image and kernel where that makes fewer products. It takes an axis for groups of channels where
+ * the image is dilated by the size of the kernel, the stride is one less and nothing is padded, and ends the process
+ * where the image along it has another size than the kernel. A kernel that runs backwards is not taken for groups. */
+static bool exchange_would_fail(nt_tensor x, const nt__window *w) {
+    bool fails = false;
+    int64_t own = 1, exchanged = 1;
+    for (int i = 0; i < w->size.rank; i++) {
+        int64_t size = nt_shape_of(x).dims[axis_of(w->x, i)], kernel = w->size.dims[i], stride = w->stride.dims[i];
+        int64_t low = w->low.dims[i], high = w->high.dims[i], dilation = w->base_dilation.dims[i];
+        bool single = w->window_dilation.dims[i] == 1, plain = single && low == 0 && high == 0;
+        bool groups = plain && dilation == kernel && stride == kernel - 1;
+        if (groups || (plain && dilation == 1 && stride == 1 && size == kernel)) {
+            fails = fails || size != kernel;
+            continue;
+        }
+        bool spreads = single && size == 1 && stride == 1 && low == kernel - 1 && high == kernel - 1;
+        own *= kernel;
+        exchanged *= spreads ? kernel : size;
+    }
+    return fails && own > exchanged;
+}
+
 /* A convolution of nothing, or over nothing, is zeros, which need no operands. */
 static nt_tensor convolve(nt_tensor x, nt_tensor kernel, nt__window window, nt_site site) {
     x = cut_before(x, &window, site);
     nt__window *kept = nt__trace_alloc(site, "conv", 1, sizeof *kept);
     if (!kept) return nt__failed();
     *kept = window;
-    kept->reversed = has_single_channels(kernel, &window);
+    kept->reversed = has_single_channels(kernel, &window) || exchange_would_fail(x, &window);
     if (kept->reversed) kernel = backwards(kernel, &window, site);
     nt_tensor y =
         nt__emit(NT__OP_conv, site, (nt__type){0}, 2, (nt_tensor[]){x, kernel}, &(nt__attributes){.window = kept});
@@ -231,20 +253,6 @@ void nt__gradient_conv(const nt__backward *b, nt_tensor *out) {
 
 #define REFUSE(format, ...) (nt__trace_fail(site, what, format, __VA_ARGS__), false)
 
-/* A number a spatial axis: 0 takes the one before it, the first one 1. False when one is negative. */
-bool nt__window_numbers(const int64_t *given, int axes, const char *name, const char *what, nt_site site,
-                        nt_shape *out) {
-    out->rank = axes;
-    for (int i = 0; i < axes; i++) {
-        int64_t before = i ? out->dims[i - 1] : 1;
-        out->dims[i] = given[i] ? given[i] : before;
-        if (given[i] < 0 || given[i] > INT32_MAX)
-            return REFUSE("%s %lld of spatial axis %d: it must be from 1 to %d", name, (long long)given[i], i,
-                          INT32_MAX);
-    }
-    return true;
-}
-
 static nt_shape parts_of(int axes, int64_t first, int64_t second, bool spatial_first) {
     nt_shape parts = {0};
     if (!spatial_first) parts.dims[parts.rank++] = first;
@@ -299,23 +307,6 @@ void nt__window_pad_same(nt__window *w, int axis, int64_t size) {
     if (missing < 0) missing = 0;
     w->low.dims[axis] = missing / 2;
     w->high.dims[axis] = missing - missing / 2;
-}
-
-static bool pad_is_far(int64_t pad) {
-    return pad > INT32_MAX || pad < -INT32_MAX;
-}
-
-bool nt__window_padding(const int64_t (*pad)[2], bool same, int axes, const char *what, nt_site site, nt__window *w) {
-    w->low.rank = w->high.rank = axes;
-    for (int i = 0; i < axes; i++) {
-        if (same && (pad[i][0] || pad[i][1])) return REFUSE("%s", "both `same` and `pad` are given");
-        if (pad_is_far(pad[i][0]) || pad_is_far(pad[i][1]))
-            return REFUSE("padding [%lld,%lld] of spatial axis %d is not possible", (long long)pad[i][0],
-                          (long long)pad[i][1], i);
-        w->low.dims[i] = pad[i][0];
-        w->high.dims[i] = pad[i][1];
-    }
-    return true;
 }
 
 /* Spans that could overflow are refused before anything is computed of them. */
@@ -397,10 +388,11 @@ nt_tensor nt_conv_at(nt_tensor x, nt_tensor kernel, int axes, nt_conv_options op
     nt__window w = {.groups = options.groups ? options.groups : 1};
     name_axes(&w, axes, options.channels_first);
     take_kernel_size(kernel_node, axes, &w);
-    bool right = nt__window_numbers(options.stride, axes, "stride", what, site, &w.stride) &&
-                 nt__window_numbers(options.dilation, axes, "dilation", what, site, &w.window_dilation) &&
-                 nt__window_numbers(options.input_dilation, axes, "input dilation", what, site, &w.base_dilation) &&
-                 nt__window_padding((const int64_t(*)[2])options.pad, options.same, axes, what, site, &w) &&
+    const nt__list_options call = {what, options.written, axes, site};
+    bool right = nt__list_numbers(&call, "stride", options.stride, 1, &w.stride) &&
+                 nt__list_numbers(&call, "dilation", options.dilation, 1, &w.window_dilation) &&
+                 nt__list_numbers(&call, "input dilation", options.input_dilation, 1, &w.base_dilation) &&
+                 nt__list_padding(&call, (const int64_t(*)[2])options.pad, options.same, &w.low, &w.high) &&
                  channels_are_right(what, node, kernel_node, &w, site) && spans_are_possible(what, node, &w, site);
     for (int i = 0; right && options.same && i < axes; i++) nt__window_pad_same(&w, i, size_of(node, w.x, i));
     if (!right || !windows_fit(what, node, &w, site)) return nt__failed();
@@ -416,14 +408,17 @@ nt_tensor nt_conv_transposed_at(nt_tensor x, nt_tensor kernel, int axes, nt_conv
     nt__window w = {.groups = options.groups ? options.groups : 1};
     name_axes(&w, axes, options.channels_first);
     take_kernel_size(kernel_node, axes, &w);
-    static const int64_t ones[NT_CONV_AXES];
-    bool right = nt__window_numbers(ones, axes, "stride", what, site, &w.stride) &&
-                 nt__window_numbers(options.dilation, axes, "dilation", what, site, &w.window_dilation) &&
-                 nt__window_numbers(options.stride, axes, "stride", what, site, &w.base_dilation) &&
-                 nt__window_padding((const int64_t(*)[2])options.pad, false, axes, what, site, &w) &&
+    static const int64_t none[NT_CONV_AXES];
+    const nt__list_options call = {what, options.written, axes, site};
+    nt_shape more;
+    bool right = nt__list_numbers(&call, "stride", none, 1, &w.stride) &&
+                 nt__list_numbers(&call, "dilation", options.dilation, 1, &w.window_dilation) &&
+                 nt__list_numbers(&call, "stride", options.stride, 1, &w.base_dilation) &&
+                 nt__list_padding(&call, (const int64_t(*)[2])options.pad, false, &w.low, &w.high) &&
+                 nt__list_output_padding(&call, options.output_padding, &more) &&
                  channels_are_right(what, node, kernel_node, &w, site) && spans_are_possible(what, node, &w, site);
     for (int i = 0; right && i < axes; i++) {
-        int64_t extra = options.output_padding[i];
+        int64_t extra = more.dims[i];
         if (extra < 0 || extra >= w.base_dilation.dims[i])
             right = REFUSE("output padding %lld of spatial axis %d must be at least 0 and less than the stride %lld",
                            (long long)extra, i, (long long)w.base_dilation.dims[i]);

@@ -19,13 +19,16 @@ static nt__window reaching(nt_shape shape, int axis, nt_direction direction) {
     return window;
 }
 
-/* Of an operand and an axis that were checked. */
+/* Of an operand and an axis that were checked. What adds up does so in f32 at least. */
 static nt_tensor running(nt__reducer reducer, double identity, nt_tensor x, int axis, nt_direction direction,
                          nt_site site) {
     nt_shape shape = nt_shape_of(x);
+    nt_dtype dtype = nt_dtype_of(x);
     if (shape.dims[axis] < 2 || nt_shape_elements(shape) == 0) return x;
+    if (reducer == NT__ADD || reducer == NT__MULTIPLY || reducer == NT__LOG_SUM_EXP) x = nt__widened(x, site);
     nt__window window = reaching(shape, axis, direction);
-    return nt__window_reduce(NT__OP_cumulative, reducer, x, identity, &window, site);
+    nt_tensor y = nt__window_reduce(NT__OP_cumulative, reducer, x, identity, &window, site);
+    return nt_convert_at(y, dtype, site);
 }
 
 static bool can_run(const char *what, nt_tensor x, int64_t axis, int *at, nt_site site) {
@@ -33,14 +36,18 @@ static bool can_run(const char *what, nt_tensor x, int64_t axis, int *at, nt_sit
     return node && nt__type_numeric(site, what, node->type) && nt__axis(site, what, node->type, axis, at);
 }
 
+static bool can_add_up(const char *what, nt_tensor x, int64_t axis, int *at, nt_site site) {
+    return can_run(what, x, axis, at, site) && nt__type_adds_up(site, what, (nt__type){nt_dtype_of(x), nt_shape_of(x)});
+}
+
 nt_tensor nt_cumsum_at(nt_tensor x, int64_t axis, nt_direction direction, nt_site site) {
     int at;
-    return can_run("cumsum", x, axis, &at, site) ? running(NT__ADD, 0, x, at, direction, site) : nt__failed();
+    return can_add_up("cumsum", x, axis, &at, site) ? running(NT__ADD, 0, x, at, direction, site) : nt__failed();
 }
 
 nt_tensor nt_cumprod_at(nt_tensor x, int64_t axis, nt_direction direction, nt_site site) {
     int at;
-    return can_run("cumprod", x, axis, &at, site) ? running(NT__MULTIPLY, 1, x, at, direction, site) : nt__failed();
+    return can_add_up("cumprod", x, axis, &at, site) ? running(NT__MULTIPLY, 1, x, at, direction, site) : nt__failed();
 }
 
 nt_tensor nt_cummax_at(nt_tensor x, int64_t axis, nt_direction direction, nt_site site) {

@@ -225,7 +225,7 @@ nt_tensor nt_einsum_at(const char *text, const nt_tensor *operands, size_t count
     if (!e.terms) return nt__failed();
     for (size_t i = 0; i < count; i++) {
         const nt__node *node = nt__node_of(operands[i], site, "einsum");
-        if (!node || !nt__type_numeric(site, "einsum", node->type)) return nt__failed();
+        if (!node || !nt__type_adds_up(site, "einsum", node->type)) return nt__failed();
         e.terms[i].x = operands[i];
     }
     return read_equation(&e) && sizes_are_right(&e) && multiply_all(&e) ? in_order(&e) : nt__failed();

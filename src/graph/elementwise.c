@@ -163,12 +163,17 @@ bool nt__type_numeric(nt_site site, const char *what, nt__type type) {
     return require(type.dtype != NT_BOOL, site, what, "floating or integer", type);
 }
 
-static bool is_integer(nt_dtype dtype) {
-    return dtype != NT_BOOL && !nt_dtype_is_float(dtype);
+bool nt__type_integer(nt_site site, const char *what, nt__type type) {
+    return require(nt__dtype_is_integer(type.dtype), site, what, "integer", type);
 }
 
-bool nt__type_integer(nt_site site, const char *what, nt__type type) {
-    return require(is_integer(type.dtype), site, what, "integer", type);
+bool nt__type_adds_up(nt_site site, const char *what, nt__type type) {
+    if (!nt__type_numeric(site, what, type)) return false;
+    if (nt_dtype_is_float(type.dtype) || nt_dtype_size(type.dtype) >= 4) return true;
+    char text[NT__TYPE_TEXT];
+    nt__trace_fail(site, what, "%s: sums and products of 8 and 16 bits soon overflow; nt_convert(x, NT_I32) makes room",
+                   nt__type_text(type, text));
+    return false;
 }
 
 bool nt__shape_integer(nt__node *node) {
@@ -177,7 +182,7 @@ bool nt__shape_integer(nt__node *node) {
 
 bool nt__shape_bits(nt__node *node) {
     nt_dtype dtype = node->operands[0]->type.dtype;
-    return nt__shape_same(node) && require(dtype == NT_BOOL || is_integer(dtype), node->site,
+    return nt__shape_same(node) && require(dtype == NT_BOOL || nt__dtype_is_integer(dtype), node->site,
                                            nt__operations[node->op].name, "bool or integer", node->type);
 }
 
@@ -191,7 +196,7 @@ bool nt__shape_numeric(nt__node *node) {
 
 bool nt__shape_signed(nt__node *node) {
     nt_dtype dtype = node->operands[0]->type.dtype;
-    bool has_sign = nt_dtype_is_float(dtype) || dtype == NT_I8 || dtype == NT_I16 || dtype == NT_I32 || dtype == NT_I64;
+    bool has_sign = dtype != NT_BOOL && !nt__dtype_is_unsigned(dtype);
     return nt__shape_same(node) &&
            require(has_sign, node->site, nt__operations[node->op].name, "floating or signed integer", node->type);
 }

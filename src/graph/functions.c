@@ -83,10 +83,23 @@ UNARY(cos)
 UNARY(tan)
 UNARY(asin)
 UNARY(acos)
-UNARY(atan)
+
+/* The angle of the point (b, a). An engine that finds b to be 1 may take an arc tangent of its own, which is garbage
+ * for many elements on some; so b is what it cannot find out: where a is nan, and b does not matter, it is another
+ * number. */
+static nt_tensor angle(nt__op op, nt_tensor a, nt_tensor b, nt_site site) {
+    nt_tensor unknown = nt_where_at(nt_equal_at(a, a, site), b, nt_mul_at(b, nt_tensor_number(2), site), site);
+    return nt__binary(nt__operations[op].name, op, a, unknown, site, NULL);
+}
+
+nt_tensor nt_atan_at(nt_tensor x, nt_site site) {
+    if (!floating("atan", &x, site)) return nt__failed();
+    return angle(NT__OP_atan, x, nt__identity(nt_dtype_of(x), 1, site), site);
+}
 
 nt_tensor nt_atan2_at(nt_tensor a, nt_tensor b, nt_site site) {
-    return nt__binary("atan2", NT__OP_atan2, a, b, site, NULL);
+    if (!bring_together("atan2", &a, &b, site)) return nt__failed();
+    return angle(NT__OP_atan2, a, b, site);
 }
 
 void nt__gradient_sin(const nt__backward *b, nt_tensor *out) {

@@ -10,10 +10,6 @@ enum { WINDOW, BATCHING, INDEXED, SIZES };
 
 /* ---- indices ---------------------------------------------------------------------------------------------------- */
 
-static bool is_unsigned(nt_dtype dtype) {
-    return dtype == NT_U8 || dtype == NT_U16 || dtype == NT_U32 || dtype == NT_U64;
-}
-
 /* Integer indices into an axis of `size` in a type that holds them and the bounds. What does not fit stays too large.
  */
 static nt_tensor signed_index(const char *what, nt_tensor indices, int64_t size, nt_site site) {
@@ -21,7 +17,7 @@ static nt_tensor signed_index(const char *what, nt_tensor indices, int64_t size,
     if (!node || !nt__type_integer(site, what, node->type)) return nt__failed();
     nt_dtype dtype = node->type.dtype;
     if (dtype == NT_U64) indices = nt_min_at(indices, nt_tensor_number((double)size), site);
-    bool small = nt_dtype_size(dtype) < (is_unsigned(dtype) ? 4 : 8) && size <= INT32_MAX;
+    bool small = nt_dtype_size(dtype) < (nt__dtype_is_unsigned(dtype) ? 4 : 8) && size <= INT32_MAX;
     return nt_convert_at(indices, small ? NT_I32 : NT_I64, site);
 }
 
@@ -75,13 +71,22 @@ static nt_tensor gather(nt_tensor x, nt_tensor indices, const nt__attributes *at
     return nt__emit(NT__OP_gather, site, to, 2, operands, attributes);
 }
 
+static bool adds_up(nt__reducer reducer) {
+    return reducer == NT__ADD || reducer == NT__MULTIPLY;
+}
+
 static nt_tensor scatter(nt_tensor x, nt_tensor indices, nt_tensor updates, const nt__attributes *attributes,
                          nt__reducer reducer, nt_site site) {
     if (nt_shape_elements(nt_shape_of(x)) == 0 || nt_shape_elements(nt_shape_of(updates)) == 0) return x;
     nt__attributes own = *attributes;
     own.choice = (int)reducer;
+    nt_dtype dtype = nt_dtype_of(x);
+    if (adds_up(reducer)) {
+        x = nt__widened(x, site);
+        updates = nt__widened(updates, site);
+    }
     nt_tensor operands[] = {x, indices, updates};
-    return nt__emit(NT__OP_scatter, site, (nt__type){0}, 3, operands, &own);
+    return nt_convert_at(nt__emit(NT__OP_scatter, site, (nt__type){0}, 3, operands, &own), dtype, site);
 }
 
 /* Where an index stood that was moved into the range, its slice gets the cotangent. */
@@ -158,7 +163,8 @@ static nt_tensor write(const char *what, nt_tensor x, nt_tensor indices, nt_tens
                        nt__reducer reducer, nt_site site) {
     int at;
     const nt__node *node = indexed(what, x, indices, axis, &at, site);
-    if (!node || !nt__type_numeric(site, what, node->type)) return nt__failed();
+    bool (*right)(nt_site, const char *, nt__type) = adds_up(reducer) ? nt__type_adds_up : nt__type_numeric;
+    if (!node || !right(site, what, node->type)) return nt__failed();
     nt__attributes attributes = across(node->type.shape, at, nt_rank(indices));
     nt__type wanted = gathered(node->type, nt_shape_of(indices), &attributes);
     if (nt__is_number(updates)) updates = nt__given_number(what, wanted, updates.number, site);

@@ -211,7 +211,7 @@ static nt_shape as_matrix(nt_shape shape, bool left) {
 
 nt_tensor nt_matmul_at(nt_tensor a, nt_tensor b, nt_site site) {
     const nt__node *left = nt__node_of(a, site, "matmul"), *right = nt__node_of(b, site, "matmul");
-    if (!left || !right || !nt__type_numeric(site, "matmul", left->type)) return nt__failed();
+    if (!left || !right || !nt__type_adds_up(site, "matmul", left->type)) return nt__failed();
     nt__type type_a = left->type, type_b = right->type;
     if (type_a.shape.rank == 0 || type_b.shape.rank == 0)
         return refuse(site, "matmul", type_a, type_b, "a scalar has no axis to contract; nt_mul multiplies by one");
@@ -250,9 +250,11 @@ static bool has_norm(const char *what, nt_tensor x, nt_site site) {
 /* The derivative of the root at 0 is infinite, and 0 times it is nan: both choices keep it out. */
 nt_tensor nt_norm_at(nt_tensor x, nt_shape axes, nt_site site) {
     if (!has_norm("norm", x, site)) return nt__failed();
-    nt_tensor zero = nt_tensor_number(0), squares = nt_sum_at(nt_square_at(x, site), axes, site);
+    nt_tensor zero = nt_tensor_number(0), one = nt_tensor_number(1);
+    nt_tensor squares = nt_sum_at(nt_square_at(nt__widened(x, site), site), axes, site);
     nt_tensor at_zero = nt_equal_at(squares, zero, site);
-    return nt_where_at(at_zero, zero, nt_sqrt_at(nt_where_at(at_zero, nt_tensor_number(1), squares, site), site), site);
+    nt_tensor root = nt_sqrt_at(nt_where_at(at_zero, one, squares, site), site);
+    return nt_convert_at(nt_where_at(at_zero, zero, root, site), nt_dtype_of(x), site);
 }
 
 nt_tensor nt_norm1_at(nt_tensor x, nt_shape axes, nt_site site) {

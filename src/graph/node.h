@@ -69,7 +69,7 @@ typedef struct nt__row_axis {
     ROW(tan, "tan", floating, tan, nothing, elementwise, "")                                       \
     ROW(asin, "chlo.asin", floating, asin, nothing, elementwise, "")                               \
     ROW(acos, "chlo.acos", floating, acos, nothing, elementwise, "")                               \
-    ROW(atan, "chlo.atan", floating, atan, nothing, elementwise, "")                               \
+    ROW(atan, "atan2", floating, atan, nothing, elementwise, "")                                   \
     ROW(atan2, "atan2", floating, atan2, nothing, elementwise, "")                                 \
     ROW(sinh, "chlo.sinh", floating, sinh, nothing, elementwise, "")                               \
     ROW(cosh, "chlo.cosh", floating, cosh, nothing, elementwise, "")                               \
@@ -288,6 +288,8 @@ bool nt__type_floating(nt_site site, const char *what, nt__type type);
 /* Floating or integer. */
 bool nt__type_numeric(nt_site site, const char *what, nt__type type);
 bool nt__type_integer(nt_site site, const char *what, nt__type type);
+/* Floating, or integer of 32 or 64 bits: what sums and products of many elements may be formed in. */
+bool nt__type_adds_up(nt_site site, const char *what, nt__type type);
 /* An axis of a tensor of `type`, counted from the end when negative, as an index from 0. */
 bool nt__axis(nt_site site, const char *what, nt__type type, int64_t axis, int *out);
 
@@ -357,13 +359,22 @@ void nt__window_pad_same(nt__window *window, int axis, int64_t size);
 void nt__window_pad_for(nt__window *window, int axis, int64_t size, int64_t count);
 /* The padding before of the window that runs the other way. */
 int64_t nt__window_opposite_low(const nt__window *window, int axis);
-/* Numbers of the user's for each spatial axis: 0 takes the one before it, the first one 1. False after keeping an
- * error. */
-bool nt__window_numbers(const int64_t *given, int axes, const char *name, const char *what, nt_site site,
-                        nt_shape *out);
-/* Padding of the user's. False after keeping an error. */
-bool nt__window_padding(const int64_t (*pad)[2], bool same, int axes, const char *what, nt_site site,
-                        nt__window *window);
+/* ---- lists with a number for each spatial axis, as options have them (lists.c) ---- */
+
+/* Options as the user's call has them. */
+typedef struct nt__list_options {
+    const char *what, *written; /* written: their text, NULL where there is none */
+    int axes;                   /* spatial ones */
+    nt_site site;
+} nt__list_options;
+/* Numbers from 1: 0 takes the one before it, the first one `first`. False after keeping an error, also of a number for
+ * an axis that there is not. */
+bool nt__list_numbers(const nt__list_options *options, const char *name, const int64_t given[NT_CONV_AXES],
+                      int64_t first, nt_shape *out);
+/* A list in which 0 is a number too: the text says how many entries it was given. */
+bool nt__list_output_padding(const nt__list_options *options, const int64_t given[NT_CONV_AXES], nt_shape *out);
+bool nt__list_padding(const nt__list_options *options, const int64_t given[NT_CONV_AXES][2], bool same, nt_shape *low,
+                      nt_shape *high);
 /* The reduction of each place of the window, which has an entry for each axis of x. `start` is its identity, and what
  * padding is. */
 nt_tensor nt__window_reduce(nt__op op, nt__reducer reducer, nt_tensor x, double start, const nt__window *window,

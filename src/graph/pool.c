@@ -2,6 +2,7 @@
  * are a reshape and a reduction, which is several times faster than the engine's moving windows. Not here: convolution
  * (conv.c).
  */
+#include <float.h>
 #include <math.h>
 
 #include "graph/node.h"
@@ -82,9 +83,30 @@ void nt__gradient_window_sum(const nt__backward *b, nt_tensor *out) {
     out[0] = window_sum(b->cotangent, &back, b->site);
 }
 
+/* The largest number that is below all but -infinity. */
+static double lowest(nt_dtype dtype) {
+    static const double numbers[] = {
+        [NT_F32] = -FLT_MAX, [NT_F64] = -DBL_MAX, [NT_BF16] = -0x1.FEp127, [NT_F16] = -65504};
+    return numbers[dtype];
+}
+
+/* Each window gives its cotangent to the first of its largest elements. The engine takes another one of them where the
+ * window is padded, so the padding is written out; an element that is as low becomes a little larger, so that it wins.
+ */
 void nt__gradient_window_max(const nt__backward *b, nt_tensor *out) {
-    nt_tensor operands[] = {b->operands[0], b->cotangent, {0}};
-    out[0] = moving(NT__OP_window_pick, NT__FIRST_MAXIMUM, 3, operands, 0, b->node->attributes.window, b->site);
+    nt__window w = *b->node->attributes.window;
+    nt_tensor x = b->operands[0];
+    nt_shape low = w.low, high = w.high, none = {.rank = low.rank}, size = nt_shape_of(x), end = size;
+    for (int i = 0; i < low.rank; i++) end.dims[i] += low.dims[i];
+    bool padded = !nt_shape_equal(low, none) || !nt_shape_equal(high, none);
+    if (padded) {
+        x = nt_max_at(x, nt_tensor_number(lowest(nt_dtype_of(x))), b->site);
+        x = nt_pad_at(x, low, high, nt_tensor_number(-HUGE_VAL), b->site);
+        w.low = w.high = none;
+    }
+    nt_tensor operands[] = {x, b->cotangent, {0}};
+    nt_tensor picked = moving(NT__OP_window_pick, NT__FIRST_MAXIMUM, 3, operands, 0, &w, b->site);
+    out[0] = padded ? nt_slice_at(picked, low, end, b->site) : picked;
 }
 
 /* Every element that the windows have at one offset, one for each place of the window. */
@@ -201,6 +223,12 @@ static bool padding_is_right(const char *what, const nt__window *w, const nt_sha
     return true;
 }
 
+static bool is_given(const int64_t list[NT_CONV_AXES]) {
+    bool found = false;
+    for (int i = 0; i < NT_CONV_AXES; i++) found = found || list[i] != 0;
+    return found;
+}
+
 /* Reads the options into a window with an entry for each axis of x. */
 static bool take_window(const char *what, nt_tensor x, nt_shape size, const nt_pool_options *options, nt_site site,
                         nt__window *w) {
@@ -211,12 +239,15 @@ static bool take_window(const char *what, nt_tensor x, nt_shape size, const nt_p
     if (axes < 1 || axes > NT_CONV_AXES || node->type.shape.rank != axes + 2)
         return REFUSE("%s with a window of %s: a window has 1 to %d axes, and the tensor two more",
                       nt__type_text(node->type, text), nt__shape_text(size, window_text), NT_CONV_AXES);
-    static const int64_t ones[NT_CONV_AXES];
+    static const int64_t none[NT_CONV_AXES];
+    const nt__list_options call = {what, options->written, axes, site};
+    int64_t sizes[NT_CONV_AXES] = {0};
+    for (int i = 0; i < axes; i++) sizes[i] = size.dims[i];
     *w = (nt__window){.groups = 1};
-    if (!nt__window_numbers(size.dims, axes, "window", what, site, &w->size) ||
-        !nt__window_numbers(options->stride[0] ? options->stride : size.dims, axes, "stride", what, site, &w->stride) ||
-        !nt__window_numbers(ones, axes, "dilation", what, site, &w->base_dilation) ||
-        !nt__window_padding((const int64_t(*)[2])options->pad, options->same, axes, what, site, w))
+    if (!nt__list_numbers(&call, "window", sizes, 1, &w->size) ||
+        !nt__list_numbers(&call, "stride", is_given(options->stride) ? options->stride : sizes, sizes[0], &w->stride) ||
+        !nt__list_numbers(&call, "dilation", none, 1, &w->base_dilation) ||
+        !nt__list_padding(&call, (const int64_t(*)[2])options->pad, options->same, &w->low, &w->high))
         return false;
     w->window_dilation = w->base_dilation;
     for (int i = 0; options->same && i < axes; i++) nt__window_pad_same(w, i, node->type.shape.dims[first + i]);

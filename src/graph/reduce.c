@@ -91,19 +91,49 @@ static nt_tensor stretch_back(const nt__backward *b, nt_tensor x) {
     return nt_broadcast_at(thin, from, b->site);
 }
 
-/* In bf16 and f16 a sum soon stops growing, so it is formed in f32. */
+/* In bf16 and f16 a sum soon stops growing, and what is made of several steps loses digits with each: f32. */
 nt_tensor nt__widened(nt_tensor x, nt_site site) {
     nt_dtype dtype = nt_dtype_of(x);
     return nt_dtype_is_float(dtype) && nt_dtype_size(dtype) == 2 ? nt_convert_at(x, NT_F32, site) : x;
 }
 
+/* An engine adds up one axis in parts; several at once it may take element by element, which is slower and loses
+ * digits. So where they have many elements the longest of them is first. Its sums go on in f64, few as they are: of one
+ * type the two would become one again. */
+enum { MANY = 1024 };
+
+static bool is_sum_of_many(nt_tensor x, nt_shape axes) {
+    nt_shape shape = nt_shape_of(x);
+    int64_t number = 1;
+    int long_axes = 0;
+    for (int i = 0; i < axes.rank; i++) {
+        number *= shape.dims[axes.dims[i]];
+        long_axes += shape.dims[axes.dims[i]] > 1;
+    }
+    return nt_dtype_of(x) == NT_F32 && long_axes > 1 && number >= MANY;
+}
+
+static nt_tensor sum_of_many(nt_tensor x, nt_shape axes, nt_site site) {
+    nt_shape shape = nt_shape_of(x), rest = {0};
+    int longest = 0;
+    for (int i = 1; i < axes.rank; i++)
+        if (shape.dims[axes.dims[i]] > shape.dims[axes.dims[longest]]) longest = i;
+    for (int i = 0; i < axes.rank; i++)
+        if (i != longest) rest.dims[rest.rank++] = axes.dims[i] - (i > longest);
+    nt_tensor sums = reduce(NT__OP_sum, NT__ADD, x, nt_dims(axes.dims[longest]), 0, site);
+    sums = reduce(NT__OP_sum, NT__ADD, nt_convert_at(sums, NT_F64, site), rest, 0, site);
+    return nt_convert_at(sums, NT_F32, site);
+}
+
 nt_tensor nt_sum_at(nt_tensor x, nt_shape axes, nt_site site) {
     const nt__node *node = nt__node_of(x, site, "sum");
-    nt_shape checked = axes;
     bool keep;
-    if (!node || !nt__type_numeric(site, "sum", node->type) || !nt__axes(site, "sum", node->type, &checked, &keep))
+    if (!node || !nt__type_adds_up(site, "sum", node->type) || !nt__axes(site, "sum", node->type, &axes, &keep))
         return nt__failed();
-    nt_tensor sum = reduce(NT__OP_sum, NT__ADD, nt__widened(x, site), axes, 0, site);
+    nt_tensor wide = nt__widened(x, site);
+    nt_tensor sum =
+        is_sum_of_many(wide, axes) ? sum_of_many(wide, axes, site) : reduce(NT__OP_sum, NT__ADD, wide, axes, 0, site);
+    if (keep) sum = nt_reshape_at(sum, kept(node->type.shape, axes), site);
     return nt_convert_at(sum, node->type.dtype, site);
 }
 
@@ -142,17 +172,18 @@ nt_tensor nt_mean_at(nt_tensor x, nt_shape axes, nt_site site) {
 static nt_tensor variance(const char *what, nt_tensor x, double correction, nt_shape axes, nt_site site) {
     double number = number_reduced(what, x, axes, site);
     if (number < 0) return nt__failed();
-    nt_tensor mean = nt_mean_at(x, keeping(axes, nt_rank(x)), site);
-    nt_tensor sum = nt_sum_at(nt_square_at(nt_sub_at(x, mean, site), site), axes, site);
+    nt_tensor wide = nt__widened(x, site), mean = nt_mean_at(wide, keeping(axes, nt_rank(x)), site);
+    nt_tensor sum = nt_sum_at(nt_square_at(nt_sub_at(wide, mean, site), site), axes, site);
     return nt_div_at(sum, nt_tensor_number(fmax(0, number - correction)), site);
 }
 
 nt_tensor nt_variance_at(nt_tensor x, double correction, nt_shape axes, nt_site site) {
-    return variance("variance", x, correction, axes, site);
+    return nt_convert_at(variance("variance", x, correction, axes, site), nt_dtype_of(x), site);
 }
 
 nt_tensor nt_deviation_at(nt_tensor x, double correction, nt_shape axes, nt_site site) {
-    return nt_sqrt_at(variance("deviation", x, correction, axes, site), site);
+    nt_tensor wide = nt_sqrt_at(variance("deviation", x, correction, axes, site), site);
+    return nt_convert_at(wide, nt_dtype_of(x), site);
 }
 
 nt_tensor nt_reduce_max_at(nt_tensor x, nt_shape axes, nt_site site) {
@@ -213,7 +244,10 @@ nt_tensor nt_argmin_at(nt_tensor x, int64_t axis, nt_site site) {
 /* ---- products --------------------------------------------------------------------------------------------------- */
 
 nt_tensor nt_prod_at(nt_tensor x, nt_shape axes, nt_site site) {
-    return reduce_numeric(NT__OP_prod, NT__MULTIPLY, x, axes, 1, site);
+    const nt__node *node = nt__node_of(x, site, "prod");
+    if (!node || !nt__type_adds_up(site, "prod", node->type)) return nt__failed();
+    nt_tensor product = reduce(NT__OP_prod, NT__MULTIPLY, nt__widened(x, site), axes, 1, site);
+    return nt_convert_at(product, node->type.dtype, site);
 }
 
 /* The product of all elements before or after each, without it. */
@@ -250,11 +284,14 @@ void nt__gradient_prod(const nt__backward *b, nt_tensor *out) {
 /* The shift is the largest element where that is finite: it carries no gradient, for it cancels. */
 nt_tensor nt_logsumexp_at(nt_tensor x, nt_shape axes, nt_site site) {
     if (number_reduced("logsumexp", x, axes, site) < 0) return nt__failed();
+    nt_dtype dtype = nt_dtype_of(x);
+    x = nt__widened(x, site);
     nt_tensor largest = reduce(NT__OP_reduce_max, NT__MAXIMUM, x, keeping(axes, nt_rank(x)), -HUGE_VAL, site);
     nt_tensor finite = nt_where_at(nt_is_finite_at(largest, site), largest, nt_tensor_number(0), site);
     nt_tensor shift = nt_stop_gradient_at(finite, site);
     nt_tensor sum = nt_sum_at(nt_exp_at(nt_sub_at(x, shift, site), site), axes, site);
-    return nt_add_at(nt_log_at(sum, site), nt_reshape_at(shift, nt_shape_of(sum), site), site);
+    nt_tensor y = nt_add_at(nt_log_at(sum, site), nt_reshape_at(shift, nt_shape_of(sum), site), site);
+    return nt_convert_at(y, dtype, site);
 }
 
 /* ---- softmax ---------------------------------------------------------------------------------------------------- */
@@ -278,8 +315,9 @@ static nt_tensor shifted(nt_tensor x, nt_shape kept_axes, nt_site site) {
 
 nt_tensor nt_log_softmax_at(nt_tensor x, nt_shape axes, nt_site site) {
     if (!softmax_axes("log_softmax", x, &axes, site)) return nt__failed();
-    nt_tensor z = shifted(x, axes, site);
-    return nt_sub_at(z, nt_log_at(nt_sum_at(nt_exp_at(z, site), axes, site), site), site);
+    nt_tensor z = shifted(nt__widened(x, site), axes, site);
+    nt_tensor y = nt_sub_at(z, nt_log_at(nt_sum_at(nt_exp_at(z, site), axes, site), site), site);
+    return nt_convert_at(y, nt_dtype_of(x), site);
 }
 
 typedef struct softmax {
@@ -304,5 +342,7 @@ static nt_values softmax_cotangent(nt_values x, nt_values y, nt_values c, void *
 nt_tensor nt_softmax_at(nt_tensor x, nt_shape axes, nt_site site) {
     softmax s = {axes, site};
     if (!softmax_axes("softmax", x, &s.axes, site)) return nt__failed();
-    return nt_custom_gradient_at(softmax_value, softmax_cotangent, &s, (nt_values){{x}}, site).at[0];
+    nt_values wide = {{nt__widened(x, site)}};
+    nt_tensor y = nt_custom_gradient_at(softmax_value, softmax_cotangent, &s, wide, site).at[0];
+    return nt_convert_at(y, nt_dtype_of(x), site);
 }

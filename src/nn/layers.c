@@ -104,7 +104,7 @@ nt_tensor nt_conv_layer_at(nt_model *m, const char *name, nt_tensor x, int64_t c
     const kernel k = {
         size, channels, options.groups ? options.groups : 1, options.no_bias, options.weight_init, options.bias_init};
     if (!check_conv(m, "conv_layer", name, x, &k, site) || !nt_scope_enter(m, site, "%s", name)) return nt__failed();
-    nt_conv_options conv = {.same = options.same, .groups = k.groups};
+    nt_conv_options conv = {.written = options.written, .same = options.same, .groups = k.groups};
     memcpy(conv.stride, options.stride, sizeof conv.stride);
     memcpy(conv.pad, options.pad, sizeof conv.pad);
     memcpy(conv.dilation, options.dilation, sizeof conv.dilation);
@@ -121,7 +121,7 @@ nt_tensor nt_conv_transposed_layer_at(nt_model *m, const char *name, nt_tensor x
         size, channels, options.groups ? options.groups : 1, options.no_bias, options.weight_init, options.bias_init};
     if (!check_conv(m, "conv_transposed_layer", name, x, &k, site) || !nt_scope_enter(m, site, "%s", name))
         return nt__failed();
-    nt_conv_transposed_options conv = {.groups = k.groups};
+    nt_conv_transposed_options conv = {.written = options.written, .groups = k.groups};
     memcpy(conv.stride, options.stride, sizeof conv.stride);
     memcpy(conv.pad, options.pad, sizeof conv.pad);
     memcpy(conv.output_padding, options.output_padding, sizeof conv.output_padding);

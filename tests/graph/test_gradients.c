@@ -242,7 +242,7 @@ BUILD(conv, nt_conv2d(A, B, .stride = {2, 1}, .same = true))
 BUILD(conv_dilated, nt_conv1d(A, B, .dilation = {2}, .input_dilation = {2}, .pad = {{-1, 2}}, .groups = 2))
 BUILD(conv3d, nt_conv3d(A, B, .channels_first = true))
 BUILD(transposed, nt_conv2d_transposed(A, B, .stride = {2, 1}, .dilation = {1, 2}, .pad = {{1, 0}, {2, 1}},
-                                       .output_padding = {1}, .groups = 2, .channels_first = true))
+                                       .output_padding = {1, 0}, .groups = 2, .channels_first = true))
 BUILD(transposed3d, nt_conv3d_transposed(A, B, .stride = {2}))
 BUILD(max_pool, nt_max_pool(X, nt_dims(2, 2)))
 BUILD(max_pool_overlapping, nt_max_pool(X, nt_dims(3), .stride = {1}, .same = true))

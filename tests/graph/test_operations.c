@@ -22,9 +22,12 @@ typedef enum kinds {
     UNSIGNED = 2,
     SIGNED = 4,
     FLOATING = 8,
-    INTEGER = UNSIGNED | SIGNED,
+    NARROW_UNSIGNED = 16, /* of 8 and 16 bits */
+    NARROW_SIGNED = 32,
+    INTEGER = UNSIGNED | SIGNED | NARROW_UNSIGNED | NARROW_SIGNED,
+    ADDS_UP = UNSIGNED | SIGNED | FLOATING,
     BITS = BOOLEAN | INTEGER,
-    WITH_SIGN = SIGNED | FLOATING,
+    WITH_SIGN = SIGNED | NARROW_SIGNED | FLOATING,
     NUMERIC = INTEGER | FLOATING,
     ANY = BOOLEAN | NUMERIC,
 } kinds;
@@ -32,7 +35,9 @@ typedef enum kinds {
 static kinds kind_of(nt_dtype dtype) {
     if (nt_dtype_is_float(dtype)) return FLOATING;
     if (dtype == NT_BOOL) return BOOLEAN;
-    return dtype == NT_U8 || dtype == NT_U16 || dtype == NT_U32 || dtype == NT_U64 ? UNSIGNED : SIGNED;
+    bool narrow = nt_dtype_size(dtype) < 4;
+    if (nt__dtype_is_unsigned(dtype)) return narrow ? NARROW_UNSIGNED : UNSIGNED;
+    return narrow ? NARROW_SIGNED : SIGNED;
 }
 
 /* What a row computes with: numbers from 1 to 3, shapes [2, 3]. */
@@ -145,8 +150,8 @@ typedef struct operands {
     ROW(take_along, ANY, nt_take_along(A, nt_broadcast(INDEX, nt_dims(2, 2)), 1))     \
     ROW(take_at, INTEGER, nt_take(INDEX, A, 0))                                       \
     ROW(scatter_set, NUMERIC, nt_scatter_set(A, INDEX, nt_take(B, INDEX, 1), 1))      \
-    ROW(scatter_add, NUMERIC, nt_scatter_add(A, INDEX, nt_take(B, INDEX, 1), 1))      \
-    ROW(scatter_mul, NUMERIC, nt_scatter_mul(A, INDEX, nt_take(B, INDEX, 1), 1))      \
+    ROW(scatter_add, ADDS_UP, nt_scatter_add(A, INDEX, nt_take(B, INDEX, 1), 1))      \
+    ROW(scatter_mul, ADDS_UP, nt_scatter_mul(A, INDEX, nt_take(B, INDEX, 1), 1))      \
     ROW(scatter_max, NUMERIC, nt_scatter_max(A, INDEX, nt_take(B, INDEX, 1), 1))      \
     ROW(scatter_min, NUMERIC, nt_scatter_min(A, INDEX, nt_take(B, INDEX, 1), 1))      \
     ROW(dynamic_slice, ANY, nt_dynamic_slice(A, INDEX, nt_dims(1, 2)))                \
@@ -154,8 +159,8 @@ typedef struct operands {
     ROW(sort, NUMERIC, nt_sort(A, 1, NT_DESCENDING))                                  \
     ROW(argsort, NUMERIC, nt_argsort(A, 1, NT_ASCENDING))                             \
     ROW(top_k, NUMERIC, nt_top_k(A, 2, NULL))                                         \
-    ROW(sum, NUMERIC, nt_sum(A, 0))                                                   \
-    ROW(prod, NUMERIC, nt_prod(A, 0))                                                 \
+    ROW(sum, ADDS_UP, nt_sum(A, 0))                                                   \
+    ROW(prod, ADDS_UP, nt_prod(A, 0))                                                 \
     ROW(mean, FLOATING, nt_mean(A, 0))                                                \
     ROW(reduce_max, NUMERIC, nt_reduce_max(A, 0))                                     \
     ROW(reduce_min, NUMERIC, nt_reduce_min(A, 0))                                     \
@@ -166,16 +171,16 @@ typedef struct operands {
     ROW(all, BOOLEAN, nt_all(A, 0))                                                   \
     ROW(argmax, NUMERIC, nt_argmax(A, 0))                                             \
     ROW(argmin, NUMERIC, nt_argmin(A, 0))                                             \
-    ROW(cumsum, NUMERIC, nt_cumsum(A, 1, NT_FORWARD))                                 \
-    ROW(cumprod, NUMERIC, nt_cumprod(A, 1, NT_FORWARD))                               \
+    ROW(cumsum, ADDS_UP, nt_cumsum(A, 1, NT_FORWARD))                                 \
+    ROW(cumprod, ADDS_UP, nt_cumprod(A, 1, NT_FORWARD))                               \
     ROW(cummax, NUMERIC, nt_cummax(A, 1, NT_FORWARD))                                 \
     ROW(cummin, NUMERIC, nt_cummin(A, 1, NT_BACKWARD))                                \
     ROW(cumlogsumexp, FLOATING, nt_cumlogsumexp(A, 1, NT_FORWARD))                    \
     ROW(softmax, FLOATING, nt_softmax(A))                                             \
     ROW(log_softmax, FLOATING, nt_log_softmax(A))                                     \
-    ROW(matmul, NUMERIC, nt_matmul(A, nt_transpose(B, 1, 0)))                         \
+    ROW(matmul, ADDS_UP, nt_matmul(A, nt_transpose(B, 1, 0)))                         \
     ROW(outer, NUMERIC, nt_outer(nt_reshape(A, 6), nt_reshape(B, 6)))                 \
-    ROW(einsum, NUMERIC, nt_einsum("ij,ij->i", A, B))                                 \
+    ROW(einsum, ADDS_UP, nt_einsum("ij,ij->i", A, B))                                 \
     ROW(norm, FLOATING, nt_norm(A, 1))                                                \
     ROW(norm1, FLOATING, nt_norm1(A, 1))                                              \
     ROW(norm_max, FLOATING, nt_norm_max(A, 1))                                        \

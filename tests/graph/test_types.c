@@ -113,9 +113,11 @@ static void expect_movement(nt_dtype dtype, nt_tensor a, nt_tensor b) {
     EXPECT(nt_slice(a, nt_dims(1), nt_dims(3)), 7, 1);
     EXPECT(nt_update_slice(a, nt_slice(b, nt_dims(0), nt_dims(2)), nt_dims(1)), 6, 3, 2);
     EXPECT(nt_stop_gradient(a), 6, 7, 1);
-    EXPECT(nt_sum(a), 14);
     EXPECT(nt_reduce_max(a), 7);
-    EXPECT(nt_matmul(a, b), 33);
+    if (nt_dtype_is_float(dtype) || nt_dtype_size(dtype) >= 4) {
+        EXPECT(nt_sum(a), 14);
+        EXPECT(nt_matmul(a, b), 33);
+    }
     for (nt_dtype to = 0; to < NT_DTYPE_COUNT; to++) {
         bool truth = to == NT_BOOL;
         EXPECT(nt_convert(a, to), truth ? 1 : 6, truth ? 1 : 7, 1);
