@@ -318,6 +318,7 @@ typedef enum nt_range {
     NT_ABOVE_0,
     NT_NOT_NEGATIVE,
     NT_BETWEEN_0_AND_1, /* neither of the two */
+    NT_FROM_0_BELOW_1,  /* 0 too, as a schedule may give it */
     NT_YES_OR_NO,       /* 0 or 1 */
 } nt_range;
 

@@ -70,8 +70,8 @@ typedef void (*nt_event_function)(const nt_event *event, void *context);
  * field of that name (a number for a number, a text for a text), else the default. A message about a bad value says
  * which of them it is from. What an option gives, the run's copy of such a field gets too, so hooks see what holds. An
  * option that nothing would use is an error that says why: a learning_rate where schedules set every rate, how
- * checkpoints are kept where none is written, a seed that is not that of the checkpoint. Those of training do no harm
- * with evaluate_only and no_data. */
+ * checkpoints are kept where none is written. Those of training do no harm with evaluate_only and no_data. A seed that
+ * is not that of the checkpoint is a warning: the checkpoint's stays. */
 typedef struct nt_run_options {
     const char *run_dir;     /* "runs/<Experiment>"; NULL is not given. One run at a time may log in a folder */
     nt_maybe_int seed;       /* of initial values and the order of samples, 0 or more: 42 */

@@ -81,7 +81,7 @@ bool nt__list_output_padding(const nt__list_options *options, const int64_t give
     out->rank = options->axes;
     for (int i = 0; i < NT_CONV_AXES; i++)
         if (i < options->axes)
-            out->dims[i] = i < entries || entries == 0 ? given[i] : out->dims[i - 1];
+            out->dims[i] = i == 0 || i < entries || entries == 0 ? given[i] : out->dims[i - 1];
         else if (given[i])
             return refuse_more(options, "output padding", i);
     return true;

@@ -43,7 +43,7 @@ static nt_tensor centered_momentum_update(nt_update *u) {
         .name = "epsilon", .range = NT_ABOVE_0        \
     }
 #define RMSPROP_MOMENTUM \
-    { .name = "momentum", .range = NT_BETWEEN_0_AND_1, .is_input = true }
+    { .name = "momentum", .range = NT_FROM_0_BELOW_1, .is_input = true }
 
 /* By whether it is centered and whether it has momentum. */
 static const nt_rule_kind rmsprop[2][2] = {

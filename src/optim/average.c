@@ -16,7 +16,7 @@ static nt_tensor ema_evaluated(const nt_update *u) {
 }
 
 static const nt_rule_kind ema = {.name = "EMA",
-                                 .numbers = {{.name = "ema_decay", .range = NT_BETWEEN_0_AND_1, .is_input = true}},
+                                 .numbers = {{.name = "ema_decay", .range = NT_FROM_0_BELOW_1, .is_input = true}},
                                  .states = {{.name = "average", .start = NT_START_AT_PARAMETERS}},
                                  .update = ema_update,
                                  .evaluated = ema_evaluated};

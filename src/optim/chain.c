@@ -87,21 +87,22 @@ const char *nt_rule_name(nt_rule rule) {
 
 static const struct range {
     const char *text;
-    double above, below;
-    bool with_ends;
+    double low, high;
+    bool with_low, with_high;
 } ranges[] = {
-    [NT_ABOVE_0] = {"above 0", 0, INFINITY, false},
-    [NT_NOT_NEGATIVE] = {"0 or more", 0, INFINITY, true},
-    [NT_BETWEEN_0_AND_1] = {"between 0 and 1", 0, 1, false},
-    [NT_YES_OR_NO] = {"0 or 1", 0, 1, true},
+    [NT_ABOVE_0] = {"above 0", 0, INFINITY, false, false},
+    [NT_NOT_NEGATIVE] = {"0 or more", 0, INFINITY, true, true},
+    [NT_BETWEEN_0_AND_1] = {"between 0 and 1", 0, 1, false, false},
+    [NT_FROM_0_BELOW_1] = {"from 0 to below 1", 0, 1, true, false},
+    [NT_YES_OR_NO] = {"0 or 1", 0, 1, true, true},
 };
 
 /* Only the p of a norm may be infinite. */
 static bool lies_in(const nt_rule_number *number, double value) {
     const struct range *range = &ranges[number->range];
     if (isinf(value)) return value > 0 && number->range == NT_ABOVE_0 && strcmp(number->name, "p") == 0;
-    if (range->with_ends) return value >= range->above && value <= range->below;
-    return value > range->above && value < range->below;
+    bool is_above = range->with_low ? value >= range->low : value > range->low;
+    return is_above && (range->with_high ? value <= range->high : value < range->high);
 }
 
 bool nt__rule_takes(const nt_rule *rule, const char *name, double value, const char **range) {

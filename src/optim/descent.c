@@ -54,7 +54,7 @@ static nt_tensor lars_update(nt_update *u) {
 }
 
 static const nt_rule_kind lars = {.name = "LARS",
-                                  .numbers = {{.name = "momentum", .range = NT_BETWEEN_0_AND_1, .is_input = true},
+                                  .numbers = {{.name = "momentum", .range = NT_FROM_0_BELOW_1, .is_input = true},
                                               {.name = "weight_decay", .range = NT_NOT_NEGATIVE, .is_input = true},
                                               {.name = "trust", .range = NT_ABOVE_0},
                                               {.name = "epsilon", .range = NT_NOT_NEGATIVE},

@@ -50,7 +50,8 @@ static char *write_everything(const nt__program *program, const char *message, c
                                 {"\n", 1},
                                 {program_title, sizeof program_title - 1},
                                 {text->data, text->length}};
-    if (path && nt__write_kept(path, pieces, sizeof pieces / sizeof *pieces) == NT_OK) return path;
+    if (path && !nt__is_folder(path) && nt__write_kept(path, pieces, sizeof pieces / sizeof *pieces) == NT_OK)
+        return path;
     nt__free(path);
     return NULL;
 }

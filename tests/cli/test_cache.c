@@ -77,7 +77,7 @@ static void the_second_start_compiles_nothing_and_says_so(void **state) {
     (void)state;
     const ended *e = train(NULL);
     assert_has(e->err, "compiled gradient of Tiny in ", "compiled optimizer of Tiny in ",
-               "compiled forward of Tiny in ", "; 3 programs, ");
+               "compiled evaluation of Tiny in ", "; 3 programs, ");
     assert_has_not(e->err, "from the cache");
     e = train(NULL);
     assert_has(e->err, "\n3 programs from the cache on disk, 0 compiled\n");
@@ -164,9 +164,9 @@ static void what_is_kept_is_listed_and_counted(void **state) {
     train(NULL);
     e = nitro("cache", "list");
     assert_int_equal(e->code, 0);
-    assert_has(e->out, "  program ", "experiment", "last used", "\n  gradient   Tiny ", "\n  optimizer  Tiny ",
-               "\n  forward    Tiny ", file ? file + 1 : "no plugin", " KiB  ");
-    assert_true(strstr(e->out, "forward") < strstr(e->out, "gradient")); /* used last */
+    assert_has(e->out, "  program ", "experiment", "last used", "\n  gradient    Tiny ", "\n  optimizer   Tiny ",
+               "\n  evaluation  Tiny ", file ? file + 1 : "no plugin", " KiB  ");
+    assert_true(strstr(e->out, "evaluation") < strstr(e->out, "gradient")); /* used last */
     e = nitro("cache", "stats");
     assert_int_equal(e->code, 0);
     assert_has(e->out, "nitro-cache/programs\n", "  programs  3\n", "  limit     2.0 GiB\n", "  in use    yes\n",
@@ -225,7 +225,8 @@ static void a_folder_of_others_is_refused(void **state) {
     assert_int_equal(chmod(scratch("nitro-cache/programs"), 0777), 0);
     const ended *e = nitro("cache", "list");
     assert_int_equal(e->code, 1);
-    assert_has(e->err, "nitro: there is no cache on disk: others may write into the folder ", "delete it with all that it holds");
+    assert_has(e->err, "nitro: there is no cache on disk: others may write into the folder ",
+               "delete it with all that it holds");
     assert_has(nitro("devices")->out, "  programs   not kept on disk: others may write into the folder ");
     e = train(NULL);
     assert_has(e->err, "compiled programs are not kept on disk: others may write", "compiled gradient of Tiny in ");

@@ -80,13 +80,13 @@ static void a_shell_can_be_strict(void **state) {
 /* For each flag a command line that gives it no effect, and what refuses that. `words` begins with the command; without
  * any, the flag has an effect in every line that its commands take. */
 static const struct {
-    const char *flag, *words[6], *part;
+    const char *flag, *words[8], *part;
 } rows[] = {
     {"preset", {"train", "small.c", "--preset=none"}, "has no preset 'none'"},
     {"run_dir", {0}, NULL},
     {"seed",
-     {"train", "small.c", "--run-dir=seeded", "--resume", "--seed=7"},
-     "the option seed is given as 7, and the run goes on from a checkpoint of seed 42"},
+     {"train", "small.c", "--run-dir=seeded", "--resume", "--max-epochs=9", "--seed=7", "--strict"},
+     "the seed is that of the checkpoint, 42, not 7 as it was asked for"},
     {"max_epochs", {"evaluate", "small.c", "--max-epochs=3"}, "is a flag of nitro train"},
     {"max_steps",
      {"train", "small.c", "--run-dir=seeded", "--resume", "--max-steps=2"},

@@ -54,7 +54,7 @@ static void an_average_is_last(void **state) {
             "rules schedule-free AdamW and EMA of one chain both say what to evaluate with");
     refused(nt_chain(nt_schedule_free_adamw(), nt_decay(0.1)), "it must be the last");
     admitted(nt__rule_with_ema(nt_chain(nt_adam(), nt_decay(0.1)), 0.9));
-    refused(nt__rule_with_ema(nt_adam(), 1), "ema_decay of rule EMA is 1; it must be between 0 and 1");
+    refused(nt__rule_with_ema(nt_adam(), 1), "ema_decay of rule EMA is 1; it must be from 0 to below 1");
     admitted(nt_chain(nt_clip_norm(), nt_schedule_free_adamw()));
 }
 

@@ -431,8 +431,7 @@ static void parameters_survive_a_file(void **state) {
 
     e.hidden = 5;
     run = make(&e, quiet_options(NULL));
-    assert_fails(nt_run_load(run, scratch("p.safetensors")), NT_INVALID,
-                 "hidden.weight: f32[4,5] in the model, f32[4,8] in the file");
+    assert_fails(nt_run_load(run, scratch("p.safetensors")), NT_INVALID, "hidden: 8 in the file, 5 here");
     nt_run_free(run);
 }
 
