@@ -186,8 +186,8 @@ static void edits_in_one_process(void **state) {
     static const char compiled[] =
         "compiled gradient of Edited in # s (first program of its kind); 1 program, # s in all\n"
         "compiled optimizer of Edited in # s (first program of its kind); 2 programs, # s in all\n"
-        "compiled forward of Edited in # s (first program of its kind); 3 programs, # s in all\n"
-        "epoch  train loss   val first   val calls  seconds\n    1      0.";
+        "compiled evaluation of Edited in # s (first program of its kind); 3 programs, # s in all\n"
+        "epoch  train loss   val first   val calls    val_loss  seconds\n    1      0.";
     assert_memory_equal(answer, compiled, strlen(compiled));
     assert_has(answer, "\n    2      0.");
 
@@ -212,7 +212,7 @@ static void edits_in_one_process(void **state) {
     static const char moved[] =
         "compiled gradient of Edited in # s (helper.c:3 in helper: tanh : (tensor<8x3xf32>) -> tensor<8x3xf32> -> "
         "logistic : (tensor<8x3xf32>) -> tensor<8x3xf32>); 4 programs, # s in all\n"
-        "compiled forward of Edited in # s (helper.c:3 in helper: tanh : (tensor<8x3xf32>) -> tensor<8x3xf32> -> "
+        "compiled evaluation of Edited in # s (helper.c:3 in helper: tanh : (tensor<8x3xf32>) -> tensor<8x3xf32> -> "
         "logistic : (tensor<8x3xf32>) -> tensor<8x3xf32>); 5 programs, # s in all\nepoch";
     assert_memory_equal(answer, moved, strlen(moved));
     assert_string_equal(ask(&s, "drift"), "nothing differs\n");
@@ -559,6 +559,9 @@ static void fields_presets_and_predictions(void **state) {
     assert_string_equal(ask(&s, "predict --input=x.npy --out=y.npy"),
                         "nitro: run 1 has only the parameters that it was drawn with: train it, or load some\n");
     ask(&s, "train 1 epoch");
+    assert_string_equal(ask(&s, "predict --input=x.npy --out=y.npy"),
+                        "compiled forward of Edited in # s (first program of its kind); 4 programs, # s in all\n"
+                        "predictions f32[5,2] in y.npy\n");
     assert_string_equal(ask(&s, "predict --input=x.npy --out=y.npy"), "predictions f32[5,2] in y.npy\n");
     assert_has(ask(&s, "predict --input=x.npy"), "nitro: no --out was given");
     assert_has(ask(&s, "predict --out=y.npy"), "nitro: no array was given");
