@@ -3,6 +3,7 @@
  */
 #include <string.h>
 
+#include "run/model_pair.h"
 #include "run/run_internal.h"
 
 /* ---- arrays of Device fields: the run has references of its own ------------------------------------------------- */
@@ -123,6 +124,31 @@ nt_status nt__hook_end(const nt_run *run, const char *hook, nt_status status) {
     return nt__fail_in(status, "%s of %s", hook, run->experiment->name);
 }
 
+/* Derive may keep or adjust what was given; what it replaces would be gone without a word. */
+static nt_status warn_of_replaced(const nt_run *run) {
+    nt__differences l = {0};
+    for (size_t i = 0; i < run->experiment->field_count; i++) {
+        nt__text was = {0}, now = {0};
+        const nt_field_info *field = &run->experiment->fields[i];
+        if (!run->derived[i] || !run->given[i]) continue;
+        nt__field_show(field, run->underived, false, &was);
+        nt__field_show(field, run->fields, false, &now);
+        l.text.failed |= was.failed || now.failed;
+        nt__difference_add(&l, "%s: %s given, %s by derive", field->name, was.data ? was.data : "",
+                           now.data ? now.data : "");
+        nt__text_free(&was);
+        nt__text_free(&now);
+    }
+    nt_status status = l.text.failed ? NT_OUT_OF_MEMORY : NT_OK;
+    if (status == NT_OK && l.count)
+        status =
+            nt__warn("%s: derive replaces values that were given, and its own are used:%s\nLeave these out, or let "
+                     "derive keep what is given",
+                     run->experiment->name, nt__differences_shown(&l));
+    nt__text_free(&l.text);
+    return status;
+}
+
 nt_status nt__fields_derive(nt_run *run) {
     if (!run->experiment->hooks.derive) return NT_OK;
     void *before = nt__arena_alloc(&run->arena, 1, run->experiment->size + 1);
@@ -132,5 +158,6 @@ nt_status nt__fields_derive(nt_run *run) {
     nt__hook_begin(run, "derive");
     nt_status status = run->experiment->hooks.derive(run->fields, run->data);
     note_derived(run, before);
-    return nt__hook_end(run, "derive", status);
+    status = nt__hook_end(run, "derive", status);
+    return status == NT_OK && !run->waiting.adopts ? warn_of_replaced(run) : status;
 }

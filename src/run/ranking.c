@@ -134,10 +134,10 @@ static nt_status check_names(const nt_run *run, const char *const *names, size_t
         return nt__needs_metric(run) ? fail_no_metric(run, names, count) : warn_of_no_best(run, names, count);
     nt_status status = nt__check_direction(run);
     if (status == NT_OK && is_there && !run->settings.quiet) tell_choice(run);
-    if (status == NT_OK && !is_there && nt__needs_metric(run))
-        status = nt__warn("%s: checkpoints are to be ranked by '%s' (checkpoint_metric); what the metrics hook reports "
-                          "is known from the first validation on, which has to have it",
-                          run->experiment->name, metric);
+    if (status == NT_OK && !is_there && nt__needs_metric(run) && !run->settings.quiet)
+        nt__notice("%s: checkpoints are to be ranked by '%s' (checkpoint_metric); what the metrics hook reports is "
+                   "known from the first validation on, which has to have it",
+                   run->experiment->name, metric);
     return status;
 }
 

@@ -36,6 +36,12 @@ static void schedule_smoothing(const void *e, nt_schedules *out) {
     nt_schedule_set(out, "smoothing", nt_schedule_constant(0.1));
 }
 
+static nt_status derive_smoothing(void *e, const nt_data *data) {
+    (void)data;
+    ((Course *)e)->smoothing = 0.25f;
+    return NT_OK;
+}
+
 /* ---- the cases -------------------------------------------------------------------------------------------------- */
 
 static nt_named_schedule rate_to_zero[2];
@@ -100,6 +106,14 @@ static void set_what_is_scheduled(course *c) {
     c->experiment.hooks.schedules = schedule_smoothing;
 }
 
+static void give_what_is_derived(course *c) {
+    static const char *const given[] = {"smoothing"};
+    fields.smoothing = 0.5f;
+    c->experiment.hooks.derive = derive_smoothing;
+    c->options.given_fields = given;
+    c->options.given_field_count = 1;
+}
+
 static void replace_the_schedules(course *c) {
     c->experiment.hooks.schedules = schedule_smoothing;
     c->options.schedules = rate_to_zero;
@@ -144,6 +158,7 @@ static const struct {
     {add_a_parameter, false, SETS_UP, "the loss does not depend on parameter 'more.weight'"},
     {decay_all, false, SETS_UP, "the no_decay hook spares nothing in group 'default'"},
     {set_what_is_scheduled, false, SETS_UP, "smoothing has a schedule (the schedules hook); the given 0.3 is not used"},
+    {give_what_is_derived, false, SETS_UP, "smoothing: 0.5 given, 0.25 by derive"},
     {replace_the_schedules, false, SETS_UP, "without a schedule now: smoothing"},
     {rate_ends, false, TRAINS_MORE, "schedule learning_rate is over at step 8: it stays at 0 from here on"},
     {rank_without_validation, false, SETS_UP, "there is no split 'val', so no checkpoint is ranked"},
