@@ -18,7 +18,7 @@ const nt_array *nt_host_field(const nt_host_batch *batch, const char *field);
 /* What a metrics hook adds to, once for each batch. Each value says how it is combined over the batches. Every batch
  * sets the same names, each once and combined the same way; anything else is an error that names the metric and the
  * batch. A nan stays a nan. A mean with a total count of 0 is nan. No metric may be called type, context, epoch or
- * step, which each line of a log has by itself, nor have control characters or bytes that are not UTF-8 in its name.
+ * step, which each line of a log has by itself, nor have a name that is not UTF-8.
  * Metrics of training may not be called loss or grad_norm either, which the line of a step has from the run itself. */
 typedef struct nt_metrics nt_metrics;
 void nt_metric_mean(nt_metrics *metrics, const char *name, double sum, double count); /* sum of sums / sum of counts */

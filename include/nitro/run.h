@@ -347,7 +347,8 @@ nt_status nt_run_load_mapped(nt_run *run, const char *source, const char *const 
  * NT_INVALID where there is none. */
 
 /* Numbers of a context, which may be any name: "<context>/<name>" in TensorBoard. NT_INVALID for a name that is there
- * twice, is type, context, epoch or step, or that a log cannot hold (control characters, no UTF-8). */
+ * twice, is type, context, epoch or step, is empty or is not UTF-8. Files quote other characters, terminals show them
+ * as escapes. */
 nt_status nt_run_log_values(nt_run *run, const char *context, const nt_value *values, size_t count);
 /* TensorBoard shows a text as Markdown. */
 nt_status nt_run_log_text(nt_run *run, const char *name, const char *text);

@@ -154,18 +154,9 @@ bool nt__ends_in(const char *name, const char *ending) {
 
 /* ---- names in a log --------------------------------------------------------------------------------------------- */
 
-static bool has_controls(const char *text) {
-    for (const unsigned char *at = (const unsigned char *)text; *at; at++) {
-        bool is_c1 = at[0] == 0xc2 && at[1] >= 0x80 && at[1] < 0xa0;
-        if (*at < 0x20 || *at == 0x7f || is_c1) return true;
-    }
-    return false;
-}
-
 const char *nt__name_problem(const char *name) {
     if (!*name) return "is empty";
-    if (!nt__is_utf8(name, strlen(name))) return "is not valid UTF-8";
-    return has_controls(name) ? "has control characters" : NULL;
+    return nt__is_utf8(name, strlen(name)) ? NULL : "is not valid UTF-8";
 }
 
 const char *nt__value_name_problem(const char *name) {

@@ -60,6 +60,15 @@ static bool has_single_channels(nt_tensor kernel, const nt__window *w) {
     return w->groups > 1 && nt_shape_of(kernel).dims[axis_of(w->kernel, NT__SAMPLE)] == 1;
 }
 
+/* Where the kernel is as large as the image the engine multiplies the two and sums, in all but f64, and forgets that
+ * the kernel runs backwards. */
+static bool covers_all(nt_tensor x, const nt__window *w) {
+    for (int i = 0; i < w->size.rank; i++)
+        if (nt_shape_of(x).dims[axis_of(w->x, i)] != w->size.dims[i] || w->low.dims[i] != 0 || w->high.dims[i] != 0)
+            return false;
+    return true;
+}
+
 /* Takes off the elements that a negative padding before cuts. With a padding after, the engine would read the memory
  * around the image for them. */
 static nt_tensor cut_before(nt_tensor x, nt__window *w, nt_site site) {
@@ -108,7 +117,8 @@ static nt_tensor convolve(nt_tensor x, nt_tensor kernel, nt__window window, nt_s
     nt__window *kept = nt__trace_alloc(site, "conv", 1, sizeof *kept);
     if (!kept) return nt__failed();
     *kept = window;
-    kept->reversed = has_single_channels(kernel, &window) || exchange_would_fail(x, &window);
+    bool slow = has_single_channels(kernel, &window) && !covers_all(x, &window);
+    kept->reversed = slow || exchange_would_fail(x, &window);
     if (kept->reversed) kernel = backwards(kernel, &window, site);
     nt_tensor y =
         nt__emit(NT__OP_conv, site, (nt__type){0}, 2, (nt_tensor[]){x, kernel}, &(nt__attributes){.window = kept});

@@ -160,11 +160,13 @@ static void log_at_epochs(const nt_event *event, void *context) {
     const caller *c = context;
     const nt_value values[] = {{"distance", 0.5}, {"angle", 2}};
     if (event->kind != NT_EVENT_EPOCH || event->epoch != 1) return;
-    const nt_value twice[] = {{"angle", 2}, {"angle", 3}}, key = {"step", 1}, coloured = {"\x1b[31m", 1};
+    const nt_value twice[] = {{"angle", 2}, {"angle", 3}}, key = {"step", 1}, coloured = {"\x1b[31m", 1},
+                   no_text = {"\xff", 1};
     assert_ok(nt_run_log_values(c->run, "mine", values, 2));
     assert_fails(nt_run_log_values(c->run, "mine", twice, 2), NT_INVALID, "value 2: the name 'angle' stands twice");
     assert_fails(nt_run_log_values(c->run, "mine", &key, 1), NT_INVALID, "'step' is a key that each line of the log");
-    assert_fails(nt_run_log_values(c->run, "mine", &coloured, 1), NT_INVALID, "has control characters");
+    assert_fails(nt_run_log_values(c->run, "mine", &no_text, 1), NT_INVALID, "is not valid UTF-8");
+    assert_ok(nt_run_log_values(c->run, "with \"quotes\",\na line break", &coloured, 1));
     assert_fails(nt_run_log_values(c->run, "", values, 2), NT_INVALID, "the context '' is empty");
     assert_ok(nt_run_log_text(c->run, "note", "*well*"));
     assert_ok(nt_run_log_histogram(c->run, "pixels", c->pixels));
@@ -213,10 +215,10 @@ static void a_run_without_a_log_says_so(void **state) {
 
 /* ---- fields that have the names of other values ----------------------------------------------------------------- */
 
-#define ODDLY(FIELD, DEVICE, GRAPH_CONST)                                           \
-    FIELD(const char *, type, "vgg", "kind of net")                                 \
-    FIELD(const char *, context, "train", "a text") FIELD(int, step, 7, "a stride") \
-        FIELD(const char *, rule, "mine", "a text") FIELD(int, seed, 5, "the setting")
+#define ODDLY(FIELD, DEVICE, GRAPH_CONST)           \
+    FIELD(const char *, type, "vgg", "kind of net") \
+    FIELD(const char *, context, "train", "a text") \
+    FIELD(int, step, 7, "a stride") FIELD(const char *, rule, "mine", "a text") FIELD(int, seed, 5, "the setting")
 NT_EXPERIMENT(Oddly, ODDLY)
 
 static nt_status oddly_data(const Oddly *e, nt_data *data) {
