@@ -62,7 +62,7 @@ typedef struct fuzz_reader {
 } fuzz_reader;
 
 /* texts.c: what follows the table of readers.c */
-enum { FUZZ_MORE_READERS = 9 };
+enum { FUZZ_MORE_READERS = 10 };
 extern const fuzz_reader fuzz_more_readers[];
 
 /* NULL beyond the last. */

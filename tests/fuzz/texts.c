@@ -4,8 +4,11 @@
  */
 #include "fuzz.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "array/array.h"
 #include "cli/arguments.h"
@@ -15,6 +18,7 @@
 #include "nitro.h"
 #include "optim/optim.h"
 #include "program/disk.h"
+#include "record/record.h"
 #include "run/weights.h"
 
 #define FUZZED(FIELD, DEVICE, GRAPH_CONST) \
@@ -220,6 +224,44 @@ static void add_dependencies(fuzz_samples *samples) {
     ADD_SAMPLES("object: a.c \\\n /usr/include/b.h c\\ d.h\n\nb.h:\n", "o: x\\#y $$z\n", "a.o: ");
 }
 
+/* What texts find in a folder whose manifest is the file. That there is no such record is an answer too. */
+static nt_status find_in(const char *folder) {
+    static const char *const texts[] = {"latest:best", "latest:latest", "all:best", "A:latest", "b.safetensors"};
+    const nt__retention retention = nt__retention_default();
+    nt__record_source source;
+    nt_status status = NT_OK;
+    for (size_t i = 0; status == NT_OK && i < sizeof texts / sizeof *texts; i++) {
+        source = (nt__record_source){0};
+        status = nt__record_source_find(texts[i], folder, &retention, &source);
+        nt__record_source_free(&source);
+        if (status == NT_NOT_FOUND) status = NT_OK;
+    }
+    if (status != NT_OK) return status;
+    source = (nt__record_source){0};
+    status = nt__record_source_auto(folder, &source);
+    nt__record_source_free(&source);
+    return status == NT_NOT_FOUND ? NT_OK : status;
+}
+
+static nt_status read_sources(const char *path) {
+    char folder[128], manifest[160];
+    snprintf(folder, sizeof folder, "%s.runs", path);
+    snprintf(manifest, sizeof manifest, "%s/" NT__MANIFEST_FILE, folder);
+    bool made = mkdir(folder, 0700) == 0 && link(path, manifest) == 0;
+    nt_status status = made ? find_in(folder) : nt__fail(NT_ENGINE, "%s cannot be made", manifest);
+    unlink(manifest);
+    rmdir(folder);
+    return status;
+}
+
+static void add_sources(fuzz_samples *samples) {
+    ADD_SAMPLES("{\"format_version\":1,\"checkpoints\":[]}",
+                "{\"format_version\":1,\"checkpoints\":[{\"file\":\"a.safetensors\",\"run\":\"A\",\"epoch\":1,"
+                "\"batch\":0,\"step\":4,\"metric\":\"m\",\"mode\":\"min\",\"score\":0.5,\"sequence\":1},"
+                "{\"file\":\"b.safetensors\",\"run\":\"B\",\"parent\":\"A\",\"epoch\":2,\"batch\":3,\"step\":9,"
+                "\"sequence\":2,\"written\":1.5}]}");
+}
+
 /* ---- the table -------------------------------------------------------------------------------------------------- */
 
 const fuzz_reader fuzz_more_readers[] = {
@@ -232,5 +274,6 @@ const fuzz_reader fuzz_more_readers[] = {
     {"words", read_words, add_words, NULL, true},
     {"arguments", read_arguments, add_arguments, NULL, true},
     {"maps", read_maps, add_maps, NULL, true},
+    {"sources", read_sources, add_sources, NULL, true},
 };
 _Static_assert(sizeof fuzz_more_readers / sizeof *fuzz_more_readers == FUZZ_MORE_READERS, "fuzz.h says how many");
