@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +23,15 @@ typedef struct ended {
 } ended;
 
 /* The scratch folder, with an empty place for compiled experiments in it; the user's own is left alone. */
+/* What starts the tests may ignore some of these, as nohup does, and the command leaves ignored what it finds ignored.
+ */
+static inline void heed_signals(void) {
+    static const int numbers[] = {SIGHUP, SIGINT, SIGTERM, SIGXCPU, SIGPIPE};
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) signal(numbers[i], SIG_DFL);
+}
+
 static inline int command_make(void **state) {
+    heed_signals();
     if (scratch_make(state) != 0) return -1;
     unsetenv("CC");
     return setenv("XDG_CACHE_HOME", scratch("cache"), 1);

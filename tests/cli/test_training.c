@@ -423,6 +423,7 @@ static void a_rule_of_ones_own_trains(void **state) {
 static int set_up(void **state) {
     snprintf(nitro, sizeof nitro, "%s/nitro", getenv("NITRO_BUILD"));
     snprintf(example, sizeof example, "%s/../examples/fashion.c", getenv("NT_TESTS"));
+    signal(SIGINT, SIG_DFL); /* what starts the tests may ignore it */
     return scratch_make(state);
 }
 
