@@ -156,23 +156,18 @@ nt_tensor nt__layout_leaf(const nt__row *row, nt_tensor flat) {
     return nt_reshape_at(piece, row->type.shape, NT_SITE);
 }
 
-/* The group's leaves as flat pieces in their order, and the zeros behind them; gives the number of pieces. */
-static size_t list_pieces(const nt__layout *layout, int group, const nt_tensor *leaves, nt_tensor *pieces) {
-    const nt__group *of = &layout->groups[group];
-    int64_t more = nt__gradients_type(of).shape.dims[0] - of->length;
-    size_t count = 0;
-    for (size_t i = 0; i < layout->row_count; i++)
-        if (layout->rows[i].group == group) pieces[count++] = nt_reshape(leaves[i], layout->rows[i].length);
-    if (more) pieces[count++] = nt_full(of->dtype, nt_dims(more), 0);
-    return count;
-}
-
+/* Each leaf is written to its place. One concatenation would compile faster, but the engines make it one kernel that
+ * passes over the length of the longest leaf for each of the others, with masked loads far beyond their ends: a masked
+ * load of a page that was never touched takes a processor's microcode, so steps took 1 to 10 times as long, by what the
+ * allocator had given (docs/performance.md).
+ */
 nt_tensor nt__layout_gather(const nt__layout *layout, int group, const nt_tensor *leaves) {
-    nt_tensor *pieces = nt__alloc(layout->row_count + 1, sizeof *pieces);
-    if (!pieces) return nt__trace_out_of_memory();
-    size_t count = list_pieces(layout, group, leaves, pieces);
-    nt_tensor flat = nt_concatenate_at(pieces, count, 0, NT_SITE);
-    nt__free(pieces);
+    const nt__group *of = &layout->groups[group];
+    nt_tensor flat = nt_full(of->dtype, nt__gradients_type(of).shape, 0);
+    for (size_t i = 0; i < layout->row_count; i++) {
+        const nt__row *row = &layout->rows[i];
+        if (row->group == group) flat = nt_update_slice(flat, nt_reshape(leaves[i], row->length), nt_dims(row->offset));
+    }
     return flat;
 }
 
