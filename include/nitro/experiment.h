@@ -12,11 +12,7 @@
  * A row is type, name, default, and a text that says what the field is. The default is an expression, evaluated each
  * time that Fashion_defaults() is called and when a run looks for changes, so it makes no arrays: NULL stands for one
  * that is set later. A field is a flag of the command when its type is bool, an integer, float, double or const char *.
- * Axis 0 of what forward returns is the sample. Host hooks other than those of metrics are called when a run is made
- * (param_group and no_decay for each parameter, rate_ratio, optimizer, weight_decay and decay_anchor for each group,
- * those of settings once more behind derive, the others once); forward, loss and the traced metrics then, once for each
- * program they are part of. When the run is used, those but build_data and derive are called again to see whether they
- * have changed (nt_run_drift).
+ * The hooks are in nitro/hooks.h, those that give a setting in nitro/settings.h.
  *
  * FIELD (Host): host code only, of any C type. A traced hook that touches one does not compile, and the compiler's
  * message has the field's name. Setup, tracing and training never follow a pointer in a Host field that is no string.
@@ -28,25 +24,13 @@
  * error that names the field and the call: when a run is made, behind derive, at nt_set_device, and of a schedule.
  * GRAPH_CONST: bool, integers (enums too), float, double, const char *: an ordinary C value in traced hooks; it may
  * decide shapes and control flow. Another value is another program.
- *
- * Which hook sees what:
- *     the experiment itself, every field, on the host: build_data, derive, settings (run_dir, seed, max_epochs,
- *         max_steps, accum, gradient_clip_norm, ema_decay, learning_rate, check_divergence, compute_dtype, log,
- *         checkpoint and checkpoint_*), optimizer, weight_decay, no_decay, decay_anchor, param_group, rate_ratio,
- *         schedules, metrics, host_train_metrics, manual_training
- *     the view, GRAPH_CONST values and DEVICE tensors: forward, loss, train_step, device_metrics, train_metrics
  */
 #ifndef NITRO_EXPERIMENT_H
 #define NITRO_EXPERIMENT_H
 
 #include <stdio.h>
 
-#include "nitro/data.h"
-#include "nitro/manual.h"
-#include "nitro/metrics.h"
-#include "nitro/nn.h"
-#include "nitro/optim.h"
-#include "nitro/schedule.h"
+#include "nitro/hooks.h"
 
 typedef enum nt_marker { NT_HOST, NT_DEVICE, NT_GRAPH_CONST } nt_marker;
 typedef enum nt_field_type {
@@ -76,67 +60,6 @@ typedef struct nt_field_info {
     size_t view_offset; /* in its view, which has Device and GraphConst fields */
     int line;           /* of NT_DEFINE: the rows of one macro have no lines of their own */
 } nt_field_info;
-
-/* Hooks that give a setting of a run, each named after it (nt_run_options says what they are). An option or flag wins
- * over the hook, the hook over a field of that name, the field over the default. A field counts when it is a number
- * where the setting is one, and a text where that is one; hooks then see the option's value in it. NULL from run_dir,
- * compute_dtype and log: not given. */
-#define NT_RUN_HOOKS_(ROW, E)                \
-    ROW(E, const char *, run_dir)            \
-    ROW(E, int64_t, seed)                    \
-    ROW(E, int64_t, max_epochs)              \
-    ROW(E, int64_t, max_steps)               \
-    ROW(E, int64_t, accum)                   \
-    ROW(E, double, gradient_clip_norm)       \
-    ROW(E, double, ema_decay)                \
-    ROW(E, double, learning_rate)            \
-    ROW(E, bool, check_divergence)           \
-    ROW(E, bool, checkpoint)                 \
-    ROW(E, int64_t, checkpoint_every_steps)  \
-    ROW(E, double, checkpoint_every_minutes) \
-    ROW(E, int64_t, checkpoint_keep)         \
-    ROW(E, const char *, checkpoint_metric)  \
-    ROW(E, const char *, checkpoint_mode)    \
-    ROW(E, bool, checkpoint_keep_latest)     \
-    ROW(E, int64_t, checkpoint_keep_epochs)  \
-    ROW(E, int64_t, checkpoint_keep_steps)   \
-    ROW(E, const char *, checkpoint_scope)   \
-    ROW(E, bool, val_loss)                   \
-    ROW(E, const char *, compute_dtype)      \
-    ROW(E, const char *, log)
-#define NT_RUN_HOOK_ERASED_(E, T, name) T (*name)(const void *e);
-#define NT_RUN_HOOK_TYPED_(E, T, name) T (*name)(const E *e);
-#define NT_RUN_HOOK_CALL_(E, T, name)       \
-    static T E##_##name##_(const void *e) { \
-        return E##_hooks_.name(e);          \
-    }
-#define NT_RUN_HOOK_SET_(E, T, name) self.hooks.name = E##_hooks_.name ? E##_##name##_ : NULL;
-
-/* The hooks with their types erased; NT_DEFINE fills it from the typed ones. NULL: not defined. */
-typedef struct nt_hooks {
-    nt_status (*build_data)(const void *e, nt_data *data);
-    nt_tensor (*forward)(const void *view, nt_model *m, nt_batch *batch);
-    nt_tensor (*loss)(const void *view, nt_tensor outputs, nt_batch *batch);
-    void (*metrics)(const void *e, nt_metrics *metrics, const nt_array *outputs, const nt_host_batch *batch);
-    void (*device_metrics)(const void *view, nt_device_metrics *metrics, nt_tensor outputs, nt_batch *batch);
-    void (*host_train_metrics)(const void *e, nt_metrics *metrics, const nt_array *outputs, const nt_host_batch *batch);
-    void (*train_metrics)(const void *view, nt_device_metrics *metrics, nt_tensor outputs, nt_batch *batch);
-    nt_tensor (*train_step)(const void *view, nt_model *m, nt_batch *batch, nt_optimizers *optimizers,
-                            nt_device_metrics *metrics);
-    bool (*manual_training)(const void *e);
-    NT_RUN_HOOKS_(NT_RUN_HOOK_ERASED_, void)
-    nt_rule (*optimizer)(const void *e, const char *group);
-    double (*weight_decay)(const void *e, const char *group);
-    bool (*no_decay)(const void *e, const char *path, nt_shape shape);
-    nt_anchor (*decay_anchor)(const void *e, const char *group);
-    const char *(*param_group)(const void *e, const char *path);
-    double (*rate_ratio)(const void *e, const char *group);
-    void (*schedules)(const void *e, nt_schedules *out);
-    nt_status (*derive)(void *e, const nt_data *data);
-    /* Name of the preset at a place, NULL beyond the last. Gives its doc and sets its fields where these are not NULL.
-     */
-    const char *(*preset)(size_t index, const char **doc, void *e);
-} nt_hooks;
 
 typedef struct nt_experiment {
     const char *name, *file;
@@ -250,62 +173,24 @@ typedef nt_tensor nt_tensor_of_Device_field__mark_it_GRAPH_CONST_for_a_C_value;
 #define NT_INFO_GRAPH_CONST_(T, name_, default_, doc_) \
     NT_INFO_(T, name_, default_, doc_, NT_GRAPH_CONST, offsetof(nt_self_view, name_))
 
-#define NT_EXPERIMENT(E, FIELDS)                                                                                   \
-    typedef struct E {                                                                                             \
-        FIELDS(NT_MEMBER_, NT_MEMBER_, NT_MEMBER_)                                                                 \
-    } E;                                                                                                           \
-    typedef struct E##_view {                                                                                      \
-        FIELDS(NT_VIEW_HOST_, NT_VIEW_DEVICE_, NT_VIEW_GRAPH_CONST_)                                               \
-    } E##_view;                                                                                                    \
-    typedef struct E##_preset {                                                                                    \
-        const char *name, *doc;                                                                                    \
-        void (*set)(struct E * e); /* changes fields; those it leaves have their defaults. NULL: all do */         \
-    } E##_preset;                                                                                                  \
-    typedef struct E##_hooks {                                                                                     \
-        /* Fills the splits. Host code, once, at setup. Required. */                                               \
-        nt_status (*build_data)(const E *e, nt_data *data);                                                        \
-        /* The model: inputs of the batch to outputs. Traced. Required. */                                         \
-        nt_tensor (*forward)(const E##_view *e, nt_model *m, nt_batch *batch);                                     \
-        /* Outputs and targets to a floating scalar. Traced. Required for training. */                             \
-        nt_tensor (*loss)(const E##_view *e, nt_tensor outputs, nt_batch *batch);                                  \
-        /* What an evaluation reports beside val_loss: once for each batch, on host arrays; or traced, in the      \
-         * program of forward and loss. One of the two. */                                                         \
-        void (*metrics)(const E *e, nt_metrics *metrics, const nt_array *outputs, const nt_host_batch *batch);     \
-        void (*device_metrics)(const E##_view *e, nt_device_metrics *metrics, nt_tensor outputs, nt_batch *batch); \
-        /* Values that the log has of each step beside the loss, of its closing micro-batch: on host arrays,       \
-         * which brings the outputs to the host; or traced, in the gradient program. One of the two. */            \
-        void (*host_train_metrics)(const E *e, nt_metrics *metrics, const nt_array *outputs,                       \
-                                   const nt_host_batch *batch);                                                    \
-        void (*train_metrics)(const E##_view *e, nt_device_metrics *metrics, nt_tensor outputs, nt_batch *batch);  \
-        /* A step of training: losses, gradients, updates (nitro/manual.h). Traced. Returns the loss. */           \
-        nt_tensor (*train_step)(const E##_view *e, nt_model *m, nt_batch *batch, nt_optimizers *optimizers,        \
-                                nt_device_metrics *metrics);                                                       \
-        /* Whether train_step trains; else forward and loss do: true. */                                           \
-        bool (*manual_training)(const E *e);                                                                       \
-        NT_RUN_HOOKS_(NT_RUN_HOOK_TYPED_, E) /* settings of a run: see there */                                    \
-        /* The rule of a group: nt_radam(). nt_frozen() for one that is not trained. */                            \
-        nt_rule (*optimizer)(const E *e, const char *group);                                                       \
-        /* What nt_decay behind a group's rule decays with, before it is multiplied by the rate: 0, no decay. */   \
-        double (*weight_decay)(const E *e, const char *group);                                                     \
-        /* Whether that decay, or the ratio and decay of a rule such as LAMB, leaves a parameter alone: those of   \
-         * one axis (biases, scales, shifts). A weight_decay of nt_adamw, nt_lion or the like is for all. */       \
-        bool (*no_decay)(const E *e, const char *path, nt_shape shape);                                            \
-        /* What a group's parameters decay to: nt_anchor_zero(). */                                                \
-        nt_anchor (*decay_anchor)(const E *e, const char *group);                                                  \
-        /* The group of a parameter: a flat buffer of one element type. NULL: "default". */                        \
-        const char *(*param_group)(const E *e, const char *path);                                                  \
-        /* A group's rate is the base rate times this: 1. A ratio of 0 is a rate of 0. */                          \
-        double (*rate_ratio)(const E *e, const char *group);                                                       \
-        /* Calls nt_schedule_set for each value that changes from step to step. */                                 \
-        void (*schedules)(const E *e, nt_schedules *out);                                                          \
-        /* Changes fields by what is in the data, once, behind build_data; what it sets is what all else sees, and \
-         * is saved with the weights. Variables of C that it sets are not. */                                      \
-        nt_status (*derive)(struct E * e, const nt_data *data);                                                    \
-        const E##_preset *presets; /* NT_PRESETS(E, {"name", "what it is for", function}, ...) */                  \
-    } E##_hooks;                                                                                                   \
-    static inline E E##_defaults(void) {                                                                           \
-        return (E){FIELDS(NT_DEFAULT_, NT_DEFAULT_, NT_DEFAULT_)};                                                 \
-    }                                                                                                              \
+#define NT_EXPERIMENT(E, FIELDS)                                                                           \
+    typedef struct E {                                                                                     \
+        FIELDS(NT_MEMBER_, NT_MEMBER_, NT_MEMBER_)                                                         \
+    } E;                                                                                                   \
+    typedef struct E##_view {                                                                              \
+        FIELDS(NT_VIEW_HOST_, NT_VIEW_DEVICE_, NT_VIEW_GRAPH_CONST_)                                       \
+    } E##_view;                                                                                            \
+    typedef struct E##_preset {                                                                            \
+        const char *name, *doc;                                                                            \
+        void (*set)(struct E * e); /* changes fields; those it leaves have their defaults. NULL: all do */ \
+    } E##_preset;                                                                                          \
+    typedef struct E##_hooks {                                                                             \
+        NT_HOOK_MEMBERS_(E, E##_view) /* nitro/hooks.h */                                                  \
+        const E##_preset *presets;    /* NT_PRESETS(E, {"name", "what it is for", function}, ...) */       \
+    } E##_hooks;                                                                                           \
+    static inline E E##_defaults(void) {                                                                   \
+        return (E){FIELDS(NT_DEFAULT_, NT_DEFAULT_, NT_DEFAULT_)};                                         \
+    }                                                                                                      \
     const nt_experiment *E##_experiment(void);
 
 #ifdef __clang__
@@ -316,116 +201,41 @@ typedef nt_tensor nt_tensor_of_Device_field__mark_it_GRAPH_CONST_for_a_C_value;
 
 #define NT_PRESETS(E, ...) ((const E##_preset[]){__VA_ARGS__, {NULL, NULL, NULL}})
 
-#define NT_DEFINE(E, FIELDS, ...)                                                                                      \
-    static const E##_hooks E##_hooks_ = {__VA_ARGS__};                                                                 \
-    static nt_status E##_build_data_(const void *e, nt_data *data) {                                                   \
-        return E##_hooks_.build_data(e, data);                                                                         \
-    }                                                                                                                  \
-    static nt_tensor E##_forward_(const void *view, nt_model *m, nt_batch *batch) {                                    \
-        return E##_hooks_.forward(view, m, batch);                                                                     \
-    }                                                                                                                  \
-    static nt_tensor E##_loss_(const void *view, nt_tensor outputs, nt_batch *batch) {                                 \
-        return E##_hooks_.loss(view, outputs, batch);                                                                  \
-    }                                                                                                                  \
-    static void E##_metrics_(const void *e, nt_metrics *metrics, const nt_array *outputs,                              \
-                             const nt_host_batch *batch) {                                                             \
-        E##_hooks_.metrics(e, metrics, outputs, batch);                                                                \
-    }                                                                                                                  \
-    static void E##_device_metrics_(const void *view, nt_device_metrics *metrics, nt_tensor outputs,                   \
-                                    nt_batch *batch) {                                                                 \
-        E##_hooks_.device_metrics(view, metrics, outputs, batch);                                                      \
-    }                                                                                                                  \
-    static void E##_host_train_metrics_(const void *e, nt_metrics *metrics, const nt_array *outputs,                   \
-                                        const nt_host_batch *batch) {                                                  \
-        E##_hooks_.host_train_metrics(e, metrics, outputs, batch);                                                     \
-    }                                                                                                                  \
-    static void E##_train_metrics_(const void *view, nt_device_metrics *metrics, nt_tensor outputs, nt_batch *batch) { \
-        E##_hooks_.train_metrics(view, metrics, outputs, batch);                                                       \
-    }                                                                                                                  \
-    static nt_tensor E##_train_step_(const void *view, nt_model *m, nt_batch *batch, nt_optimizers *optimizers,        \
-                                     nt_device_metrics *metrics) {                                                     \
-        return E##_hooks_.train_step(view, m, batch, optimizers, metrics);                                             \
-    }                                                                                                                  \
-    static bool E##_manual_training_(const void *e) {                                                                  \
-        return E##_hooks_.manual_training(e);                                                                          \
-    }                                                                                                                  \
-    NT_RUN_HOOKS_(NT_RUN_HOOK_CALL_, E)                                                                                \
-    static nt_rule E##_optimizer_(const void *e, const char *group) {                                                  \
-        return E##_hooks_.optimizer(e, group);                                                                         \
-    }                                                                                                                  \
-    static double E##_weight_decay_(const void *e, const char *group) {                                                \
-        return E##_hooks_.weight_decay(e, group);                                                                      \
-    }                                                                                                                  \
-    static bool E##_no_decay_(const void *e, const char *path, nt_shape shape) {                                       \
-        return E##_hooks_.no_decay(e, path, shape);                                                                    \
-    }                                                                                                                  \
-    static nt_anchor E##_decay_anchor_(const void *e, const char *group) {                                             \
-        return E##_hooks_.decay_anchor(e, group);                                                                      \
-    }                                                                                                                  \
-    static const char *E##_param_group_(const void *e, const char *path) {                                             \
-        return E##_hooks_.param_group(e, path);                                                                        \
-    }                                                                                                                  \
-    static double E##_rate_ratio_(const void *e, const char *group) {                                                  \
-        return E##_hooks_.rate_ratio(e, group);                                                                        \
-    }                                                                                                                  \
-    static void E##_schedules_(const void *e, nt_schedules *out) {                                                     \
-        E##_hooks_.schedules(e, out);                                                                                  \
-    }                                                                                                                  \
-    static nt_status E##_derive_(void *e, const nt_data *data) {                                                       \
-        return E##_hooks_.derive(e, data);                                                                             \
-    }                                                                                                                  \
-    static const char *E##_preset_(size_t index, const char **doc, void *e) {                                          \
-        const E##_preset *preset = E##_hooks_.presets;                                                                 \
-        for (size_t i = 0; preset && preset->name && i < index; i++) preset++;                                         \
-        if (!preset || !preset->name) return NULL;                                                                     \
-        if (doc) *doc = preset->doc;                                                                                   \
-        if (e && preset->set) preset->set(e);                                                                          \
-        return preset->name;                                                                                           \
-    }                                                                                                                  \
-    static void E##_set_defaults_(void *e) {                                                                           \
-        *(E *)e = E##_defaults();                                                                                      \
-    }                                                                                                                  \
-    const nt_experiment *E##_experiment(void) {                                                                        \
-        typedef E nt_self __attribute__((unused));                                                                     \
-        typedef E##_view nt_self_view __attribute__((unused));                                                         \
-        static const nt_field_info fields[] = {                                                                        \
-            FIELDS(NT_INFO_HOST_, NT_INFO_DEVICE_, NT_INFO_GRAPH_CONST_){.name = NULL}};                               \
-        static nt_experiment self = {.name = #E,                                                                       \
-                                     .file = __FILE__,                                                                 \
-                                     .compiler = NT_COMPILER_,                                                         \
-                                     .size = sizeof(E),                                                                \
-                                     .view_size = sizeof(E##_view),                                                    \
-                                     .fields = fields,                                                                 \
-                                     .field_count = sizeof fields / sizeof *fields - 1,                                \
-                                     .set_defaults = E##_set_defaults_};                                               \
-        /* Set once, when it is registered: threads call this at the same time. */                                     \
-        if (self.hooks.preset) return &self;                                                                           \
-        self.hooks = (nt_hooks){                                                                                       \
-            .build_data = E##_hooks_.build_data ? E##_build_data_ : NULL,                                              \
-            .forward = E##_hooks_.forward ? E##_forward_ : NULL,                                                       \
-            .loss = E##_hooks_.loss ? E##_loss_ : NULL,                                                                \
-            .metrics = E##_hooks_.metrics ? E##_metrics_ : NULL,                                                       \
-            .device_metrics = E##_hooks_.device_metrics ? E##_device_metrics_ : NULL,                                  \
-            .host_train_metrics = E##_hooks_.host_train_metrics ? E##_host_train_metrics_ : NULL,                      \
-            .train_metrics = E##_hooks_.train_metrics ? E##_train_metrics_ : NULL,                                     \
-            .train_step = E##_hooks_.train_step ? E##_train_step_ : NULL,                                              \
-            .manual_training = E##_hooks_.manual_training ? E##_manual_training_ : NULL,                               \
-            .optimizer = E##_hooks_.optimizer ? E##_optimizer_ : NULL,                                                 \
-            .weight_decay = E##_hooks_.weight_decay ? E##_weight_decay_ : NULL,                                        \
-            .no_decay = E##_hooks_.no_decay ? E##_no_decay_ : NULL,                                                    \
-            .decay_anchor = E##_hooks_.decay_anchor ? E##_decay_anchor_ : NULL,                                        \
-            .param_group = E##_hooks_.param_group ? E##_param_group_ : NULL,                                           \
-            .rate_ratio = E##_hooks_.rate_ratio ? E##_rate_ratio_ : NULL,                                              \
-            .schedules = E##_hooks_.schedules ? E##_schedules_ : NULL,                                                 \
-            .derive = E##_hooks_.derive ? E##_derive_ : NULL,                                                          \
-            .preset = E##_preset_,                                                                                     \
-        };                                                                                                             \
-        NT_RUN_HOOKS_(NT_RUN_HOOK_SET_, E)                                                                             \
-        return &self;                                                                                                  \
-    }                                                                                                                  \
-    __attribute__((constructor)) static void E##_register_(void) {                                                     \
-        nt_experiment_register(E##_experiment());                                                                      \
-    }                                                                                                                  \
+#define NT_DEFINE(E, FIELDS, ...)                                                        \
+    static const E##_hooks E##_hooks_ = {__VA_ARGS__};                                   \
+    NT_HOOK_CALLS_(E)                                                                    \
+    static const char *E##_preset_(size_t index, const char **doc, void *e) {            \
+        const E##_preset *preset = E##_hooks_.presets;                                   \
+        for (size_t i = 0; preset && preset->name && i < index; i++) preset++;           \
+        if (!preset || !preset->name) return NULL;                                       \
+        if (doc) *doc = preset->doc;                                                     \
+        if (e && preset->set) preset->set(e);                                            \
+        return preset->name;                                                             \
+    }                                                                                    \
+    static void E##_set_defaults_(void *e) {                                             \
+        *(E *)e = E##_defaults();                                                        \
+    }                                                                                    \
+    const nt_experiment *E##_experiment(void) {                                          \
+        typedef E nt_self __attribute__((unused));                                       \
+        typedef E##_view nt_self_view __attribute__((unused));                           \
+        static const nt_field_info fields[] = {                                          \
+            FIELDS(NT_INFO_HOST_, NT_INFO_DEVICE_, NT_INFO_GRAPH_CONST_){.name = NULL}}; \
+        static nt_experiment self = {.name = #E,                                         \
+                                     .file = __FILE__,                                   \
+                                     .compiler = NT_COMPILER_,                           \
+                                     .size = sizeof(E),                                  \
+                                     .view_size = sizeof(E##_view),                      \
+                                     .fields = fields,                                   \
+                                     .field_count = sizeof fields / sizeof *fields - 1,  \
+                                     .set_defaults = E##_set_defaults_};                 \
+        /* Set once, when it is registered: threads call this at the same time. */       \
+        if (self.hooks.preset) return &self;                                             \
+        self.hooks = (nt_hooks){NT_HOOK_SETS_(E).preset = E##_preset_};                  \
+        return &self;                                                                    \
+    }                                                                                    \
+    __attribute__((constructor)) static void E##_register_(void) {                       \
+        nt_experiment_register(E##_experiment());                                        \
+    }                                                                                    \
     _Static_assert(1, "a semicolon may follow")
 
 #endif

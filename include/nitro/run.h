@@ -19,19 +19,6 @@
 
 typedef struct nt_run nt_run;
 
-/* Options that can be left out: {true, 5} is given, the zero value is not. A given 0 is a 0. */
-typedef struct nt_maybe_int {
-    bool given;
-    int64_t value;
-} nt_maybe_int;
-typedef struct nt_maybe_double {
-    bool given;
-    double value;
-} nt_maybe_double;
-typedef struct nt_maybe_bool {
-    bool given, value;
-} nt_maybe_bool;
-
 /* ---- what a run tells while it works ---------------------------------------------------------------------------- */
 
 typedef struct nt_value {
@@ -66,50 +53,9 @@ typedef void (*nt_event_function)(const nt_event *event, void *context);
 
 /* ---- making ----------------------------------------------------------------------------------------------------- */
 
-/* For each setting, run_dir to checkpoint_scope and log: the option, else the experiment's hook of that name, else its
- * field of that name (a number for a number, a text for a text), else the default. A message about a bad value says
- * which of them it is from. What an option gives, the run's copy of such a field gets too, so hooks see what holds. An
- * option that nothing would use is an error that says why: a learning_rate where schedules set every rate, how
- * checkpoints are kept where none is written. Those of training do no harm with evaluate_only and no_data. A seed that
- * is not that of the checkpoint is a warning: the checkpoint's stays. */
+/* An option that nothing would use is an error that says why. */
 typedef struct nt_run_options {
-    const char *run_dir;     /* "runs/<Experiment>"; NULL is not given. One run at a time may log in a folder */
-    nt_maybe_int seed;       /* of initial values and the order of samples, 0 or more: 42 */
-    nt_maybe_int max_epochs; /* passes over the training data: 1 */
-    nt_maybe_int max_steps;  /* stop after that many steps; no limit */
-    nt_maybe_int accum;      /* micro-batches in a step: 1. Divides the batches of an epoch, else an error */
-    nt_maybe_double gradient_clip_norm; /* largest norm of all gradients together; 0 or below: no clipping. A gradient
-                                           that is nan makes all of them nan */
-    nt_maybe_double ema_decay;          /* of a moving average of the parameters, which evaluations, predictions and
-                                           saved files have; 0: no average. a = decay a + (1 - decay) x behind each
-                                           step, from the initial parameters on; the schedule opt.ema_decay sets it */
-    nt_maybe_double learning_rate;      /* 1e-3 */
-    nt_maybe_bool check_divergence;     /* a loss that is not finite ends training: true */
-    /* What layers compute in: "f32", "bf16" or "f16"; parameters and outputs stay f32 (mixed precision, nitro/nn.h).
-     * Another type is other programs. f16 is for evaluation and prediction: in training its small gradients become 0.
-     */
-    const char *compute_dtype;
-    /* Records of the whole state in run_dir, from which a run goes on exactly where it was (resume): one behind the
-     * validation of each epoch, one where training ends or is asked to stop. */
-    nt_maybe_bool checkpoint;                 /* whether there are any: true. None with no_log */
-    nt_maybe_int checkpoint_every_steps;      /* also at each step that is a multiple of this: 0, no */
-    nt_maybe_double checkpoint_every_minutes; /* also when so many have passed since the newest: 0, no */
-    nt_maybe_int checkpoint_keep;             /* how many of the best by checkpoint_metric are kept: 3 */
-    /* A value of the validation: "val_loss". A name that no validation can have is refused when the run is made; with
-     * the host hook metrics, of which nobody knows that before, behind the first validation. Where the default is not
-     * there (no loss, or val_loss = false) records are not ranked: only the newest is kept, and there is no best, which
-     * is a warning. */
-    const char *checkpoint_metric;
-    const char *checkpoint_mode; /* which of two is better: "min" or "max". Not given, by the metric's name: "max" for
-                                    accuracy, auc, f1 and what metric libraries have like them, "min" for losses, errors
-                                    and distances. An error where the name does not say it */
-    nt_maybe_bool checkpoint_keep_latest; /* keep the newest too, whatever it scored: true */
-    nt_maybe_int checkpoint_keep_epochs;  /* keep each behind an epoch that is a multiple of this too: 0, no */
-    nt_maybe_int checkpoint_keep_steps;   /* the same of the step that it was written at */
-    const char *checkpoint_scope;         /* "run": other runs' in run_dir stay; "dir": all are ranked together, and
-                                             those that are not kept are deleted, whosever they are: "run". How many
-                                             there are is said when a run is made, with "dir" as a warning */
-    nt_maybe_bool val_loss;               /* whether evaluations report the loss, see nt_evaluate: true */
+    NT_SETTINGS_(NT_SETTING_OPTION_, ) /* run_dir to val_loss: nitro/settings.h */
     /* The record that the run goes on from, with its seed: "auto" for the newest of the run that wrote last in run_dir
      * (a warning where there is none, and the run begins anew), the path of one, or "RUN:best", "RUN:latest" where RUN
      * is "latest", the id of a run or the folder of another one. Refused with the differences where the GraphConst
@@ -150,10 +96,6 @@ typedef struct nt_run_options {
                            sets them */
     bool no_data;       /* build_data is not called, and the handle only predicts */
     nt_maybe_int batch; /* samples in a batch with no_data: 128; splits say it themselves */
-    /* Names of loggers, with commas between them: "jsonl" (run_dir/metrics.jsonl),
-     * "csv" (run_dir/metrics.csv, a row for each value: type, context, epoch, step, name, value),
-     * "tensorboard" (event files in run_dir). "none": no logger of nitro's. */
-    const char *log;
     const nt_logger *loggers; /* of the user's own, beside those; copied */
     size_t logger_count;
     /* Source files whose text is kept in the log, as they are when the run is made: the file with NT_DEFINE. Up to 256

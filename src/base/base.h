@@ -112,6 +112,8 @@ void nt__text_addv(nt__text *text, const char *format, va_list arguments) NT__PR
 void nt__text_put(nt__text *text, const char *bytes, size_t length);
 void nt__text_say(nt__text *text, const char *words);
 void nt__text_integer(nt__text *text, int64_t number); /* decimal */
+/* A number, exact, and short where that is exact. */
+void nt__text_add_real(nt__text *text, double value);
 void nt__text_free(nt__text *text);
 
 /* Whether a name has this ending, and something before it. */

@@ -134,6 +134,15 @@ void nt__text_add(nt__text *text, const char *format, ...) {
     va_end(arguments);
 }
 
+void nt__text_add_real(nt__text *text, double value) {
+    char short_text[32];
+    nt__format(short_text, sizeof short_text, "%g", value);
+    if (nt__read_double(short_text, NULL) == value)
+        nt__text_add(text, "%s", short_text);
+    else
+        nt__text_add(text, "%.17g", value);
+}
+
 void nt__text_free(nt__text *text) {
     nt__free(text->data);
     *text = (nt__text){0};

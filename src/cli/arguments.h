@@ -54,7 +54,6 @@ typedef struct nt__keyword {
     nt__flag_group group; /* where the manual lists it */
     unsigned commands;    /* that take it */
     unsigned idle;        /* of these, those that take it so that a command line can be used again, and use it not */
-    bool is_setting;      /* of a run: a hook or a field of the same name gives the default */
     const char *alone;    /* the value of the flag without one; NULL: it needs one */
     bool is_list;         /* may be given several times; each value is a word of the nt__words at the offset */
 } nt__keyword;

@@ -23,18 +23,31 @@ enum {
 #define FLAG(group_, commands_, ...) \
     { FIELD(__VA_ARGS__), .given = NT__NOT_NOTED, .group = NT__FLAGS_##group_, .commands = commands_ }
 
-/* Settings of a run. A number says itself that it was given, a text by not being NULL. */
-#define NUMBER(commands_, name, type, default_, doc)                                                               \
-    {                                                                                                              \
-        FIELD(#name, run.name.value, type, default_, doc), .given = offsetof(nt__command_options, run.name.given), \
-                                                           .group = NT__FLAGS_RUN, .commands = commands_,          \
-                                                           .is_setting = true, .idle = NT__SUMMARY                 \
-    }
-#define TEXT(commands_, idle_, name, default_, doc)                                                             \
-    {                                                                                                           \
-        FIELD(#name, run.name, STRING, default_, doc), .given = NT__NOT_NOTED, .group = NT__FLAGS_RUN,          \
-                                                       .commands = commands_, .is_setting = true, .idle = idle_ \
-    }
+/* Settings of a run (nitro/settings.h): who takes one goes by the part of a run that uses it. A number says itself that
+ * it was given, a text by not being NULL. A summary shows what the model is, which others do not change. */
+enum {
+    SCOPE_MODEL = SETS,
+    SCOPE_RUN = SETS,
+    SCOPE_EVALUATION = SETS & ~NT__PREDICT,
+    SCOPE_BEST = SETS,
+    SCOPE_TRAINING = TRAINS,
+    IDLE_MODEL = 0,
+    IDLE_RUN = NT__SUMMARY,
+    IDLE_EVALUATION = NT__SUMMARY,
+    IDLE_BEST = NT__SUMMARY,
+    IDLE_TRAINING = NT__SUMMARY
+};
+#define MEMBER_STRING(name) run.name
+#define MEMBER_INT64(name) run.name.value
+#define MEMBER_DOUBLE(name) run.name.value
+#define MEMBER_BOOL(name) run.name.value
+#define GIVEN_STRING(name) NT__NOT_NOTED
+#define GIVEN_INT64(name) offsetof(nt__command_options, run.name.given)
+#define GIVEN_DOUBLE GIVEN_INT64
+#define GIVEN_BOOL GIVEN_INT64
+#define SETTING(E, TYPE, name_, scope, initial, shown, check, told, doc_)                                          \
+    {FIELD(#name_, MEMBER_##TYPE(name_), TYPE, shown, doc_), .given = GIVEN_##TYPE(name_), .group = NT__FLAGS_RUN, \
+     .commands = SCOPE_##scope, .idle = IDLE_##scope},
 
 /* A flag of a run that may be given several times. */
 #define LIST(commands_, name_, member, default_, doc_)                                                \
@@ -46,35 +59,13 @@ enum {
 static const nt__keyword keywords[] = {
     FLAG(RUN, BUILDS | NT__NEW, "preset", run.preset, STRING, "none",
          "fields set by a name of the experiment's; flags win over it"),
-    TEXT(SETS, NT__SUMMARY, run_dir, "runs/<Experiment>", "folder of the parameters, the checkpoints and the log"),
-    NUMBER(SETS, seed, INT64, "42", "of initial values and of the order of samples"),
-    NUMBER(TRAINS, max_epochs, INT64, "1", "passes over the training data"),
-    NUMBER(TRAINS, max_steps, INT64, "no limit", "stop after that many optimizer steps"),
-    NUMBER(TRAINS, accum, INT64, "1", "micro-batches in an optimizer step"),
-    NUMBER(TRAINS, gradient_clip_norm, DOUBLE, "no clipping", "largest norm of all gradients together"),
-    NUMBER(TRAINS, ema_decay, DOUBLE, "no average", "of a moving average of the parameters, which evaluations have"),
-    NUMBER(TRAINS, learning_rate, DOUBLE, "0.001", "step size of the optimizer"),
-    NUMBER(TRAINS, check_divergence, BOOL, "true", "end training at a loss that is not finite"),
-    TEXT(TRAINS, NT__SUMMARY, log, "jsonl", "loggers of the run, divided by commas, or none"),
-    TEXT(SETS, 0, compute_dtype, "f32", "what layers compute in, f32, bf16 or f16; parameters and outputs stay f32"),
-    {FIELD("resume", run.resume, STRING, "none",
-           "go on from the newest checkpoint in run_dir, or --resume=PATH, =RUN:best, =RUN:latest; RUN: latest, an id "
-           "or a "
-           "folder"),
-     .given = NT__NOT_NOTED, .group = NT__FLAGS_RUN, .commands = NT__TRAIN | NT__SHELL | NT__NEW, .alone = "auto"},
-    NUMBER(TRAINS, checkpoint, BOOL, "true", "write checkpoints to resume from, one an epoch and one at the end"),
-    NUMBER(TRAINS, checkpoint_every_steps, INT64, "no", "also one at each multiple of so many steps"),
-    NUMBER(TRAINS, checkpoint_every_minutes, DOUBLE, "no", "also one when so many have passed since the last"),
-    NUMBER(TRAINS, checkpoint_keep, INT64, "3", "how many of the best are kept"),
-    TEXT(SETS, NT__SUMMARY, checkpoint_metric, "val_loss",
-         "what they are ranked by; with a hook for metrics name one of its values"),
-    TEXT(SETS, NT__SUMMARY, checkpoint_mode, "by the name", "min or max: which value of it is better"),
-    NUMBER(TRAINS, checkpoint_keep_latest, BOOL, "true", "keep the newest too, whatever it scored"),
-    NUMBER(TRAINS, checkpoint_keep_epochs, INT64, "no", "keep each of an epoch that is a multiple of this too"),
-    NUMBER(TRAINS, checkpoint_keep_steps, INT64, "no", "the same of the step"),
-    TEXT(TRAINS, NT__SUMMARY, checkpoint_scope, "run",
-         "dir: rank those of all runs in run_dir together, and delete the rest"),
-    NUMBER(SETS & ~NT__PREDICT, val_loss, BOOL, "true", "validations and evaluations report the loss"),
+    NT_SETTINGS_(SETTING, ){
+        FIELD(
+            "resume", run.resume, STRING, "none",
+            "go on from the newest checkpoint in run_dir, or --resume=PATH, =RUN:best, =RUN:latest; RUN: latest, an id "
+            "or a "
+            "folder"),
+        .given = NT__NOT_NOTED, .group = NT__FLAGS_RUN, .commands = NT__TRAIN | NT__SHELL | NT__NEW, .alone = "auto"},
     {FIELD("schedule", schedules, STRING, "the schedules hook",
            "NAME=cosine:FROM:TO or another kind, which `nitro help train` lists; for each value once. Replaces all of "
            "the hook"),

@@ -9,6 +9,7 @@
 #include "cli/table.h"
 #include "experiment/experiment.h"
 #include "run/plan.h"
+#include "setting/setting.h"
 
 /* ---- texts ------------------------------------------------------------------------------------------------------ */
 

@@ -63,6 +63,11 @@ void nt__experiment_line(const nt__shown *shown, nt__text *out);
 /* Writes a text of lines, with escapes for what a terminal would obey, and frees it. */
 nt_status nt__text_write(nt__text *text, FILE *out);
 
+/* Around a call of a host hook. What it returned, else that of a call of ours in it that has no status to return: an
+ * operation, for which no trace is under way, or an element that an array has not. The message names the hook. */
+void nt__hook_begin(const nt_experiment *experiment, const char *hook);
+nt_status nt__hook_end(const nt_experiment *experiment, const char *hook, nt_status status);
+
 /* Names of presets: each has one, no two have the same. */
 nt_status nt__presets_check(const nt_experiment *experiment);
 /* The place of a preset; the error lists the presets. */

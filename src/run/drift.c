@@ -130,7 +130,7 @@ static nt_status compare_programs(check *c) {
 /* ---- fields and settings ---------------------------------------------------------------------------------------- */
 
 static void print_setting(const nt__setting *setting, const nt__settings *from, nt__text *out) {
-    const nt_field_info as_field = {.name = setting->name, .type = setting->type, .offset = setting->offset};
+    const nt_field_info as_field = {.name = setting->name, .type = setting->type, .offset = setting->value};
     nt__field_print(&as_field, from, out);
 }
 
@@ -145,7 +145,7 @@ static void print_in_use(const nt_run *run, const nt_field_info *field, const nt
 /* The default then against the default now: a value that was given when the run was made is no drift. */
 static void compare_default(check *c, const nt_field_info *before, const nt_field_info *now) {
     const nt__setting *setting = nt__setting_find(now->name);
-    if (setting && setting->training && !c->training) return;
+    if (setting && nt__setting_is_for_training(setting) && !c->training) return;
     nt__text old = {0}, new = {0}, used = {0};
     nt__field_print(before, c->run->defaults, &old);
     nt__field_print(now, c->scratch.defaults, &new);
@@ -230,12 +230,13 @@ static void compare_setting(check *c, const nt__setting *setting, const nt__sett
 
 static nt_status compare_settings(check *c) {
     nt__settings now;
-    nt_status status = nt__settings_declared(&c->scratch, &now);
+    const nt__setting_owner owner = {c->scratch.experiment, c->scratch.fields, &c->scratch.arena};
+    nt_status status = nt__settings_declared(&owner, &now);
     for (size_t i = 0; status == NT_OK && nt__setting_at(i); i++) {
         const nt__setting *setting = nt__setting_at(i);
         bool hooked =
             nt__has_setting_hook(&c->run->experiment->hooks, setting) || nt__has_setting_hook(&c->now->hooks, setting);
-        if (hooked && (c->training || !setting->training)) compare_setting(c, setting, &now);
+        if (hooked && (c->training || !nt__setting_is_for_training(setting))) compare_setting(c, setting, &now);
     }
     return status;
 }

@@ -110,20 +110,6 @@ static void note_derived(nt_run *run, const void *before) {
     }
 }
 
-void nt__hook_begin(const nt_run *run, const char *hook) {
-    nt__hook_enter(hook, run->experiment->name);
-    nt__fail_nothing();
-    nt__calls_watch();
-}
-
-nt_status nt__hook_end(const nt_run *run, const char *hook, nt_status status) {
-    if (status == NT_OK) status = nt__calls_status();
-    nt__hook_leave();
-    if (status == NT_OK) return NT_OK;
-    if (!*nt_error_message()) nt__fail(status, "the hook returned '%s'", nt_status_name(status));
-    return nt__fail_in(status, "%s of %s", hook, run->experiment->name);
-}
-
 /* Derive may keep or adjust what was given; what it replaces would be gone without a word. */
 static nt_status warn_of_replaced(const nt_run *run) {
     nt__differences l = {0};
@@ -155,9 +141,9 @@ nt_status nt__fields_derive(nt_run *run) {
     if (!before) return NT_OUT_OF_MEMORY;
     memcpy(before, run->fields, run->experiment->size);
     run->underived = before;
-    nt__hook_begin(run, "derive");
+    nt__hook_begin(run->experiment, "derive");
     nt_status status = run->experiment->hooks.derive(run->fields, run->data);
     note_derived(run, before);
-    status = nt__hook_end(run, "derive", status);
+    status = nt__hook_end(run->experiment, "derive", status);
     return status == NT_OK && !run->waiting.adopts ? warn_of_replaced(run) : status;
 }

@@ -11,9 +11,9 @@
 
 static nt_status ask_decay(const nt_run *run, const char *group, double *out) {
     const nt_hooks *hooks = &run->experiment->hooks;
-    nt__hook_begin(run, "weight_decay");
+    nt__hook_begin(run->experiment, "weight_decay");
     *out = hooks->weight_decay ? hooks->weight_decay(run->fields, group) : 0;
-    nt_status status = nt__hook_end(run, "weight_decay", NT_OK);
+    nt_status status = nt__hook_end(run->experiment, "weight_decay", NT_OK);
     if (status != NT_OK) return status;
     if (*out >= 0 && isfinite(*out)) return NT_OK;
     return nt__fail(NT_INVALID, "the weight_decay hook gave %g for group '%s'; give 0 or more, 0 for no decay",
@@ -45,7 +45,7 @@ static nt_status add_decay(const nt_run *run, const char *group, nt__training *t
 
 static nt_status find_rule(const nt_run *run, const char *group, nt__training *out) {
     const nt_hooks *hooks = &run->experiment->hooks;
-    nt__hook_begin(run, "optimizer");
+    nt__hook_begin(run->experiment, "optimizer");
     out->rule = nt__rule_resolve(hooks->optimizer ? hooks->optimizer(run->fields, group) : (nt_rule){0});
     nt_status status = nt__calls_status();
     nt__hook_leave();
@@ -85,14 +85,14 @@ static bool is_spared(const nt_run *run, const nt__row *row) {
 static nt_status find_spared(nt_run *run, size_t g, nt__training *training) {
     training->spared = nt__arena_alloc(&run->arena, run->layout.row_count + 1, sizeof *training->spared);
     if (!training->spared) return NT_OUT_OF_MEMORY;
-    nt__hook_begin(run, "no_decay");
+    nt__hook_begin(run->experiment, "no_decay");
     for (size_t i = 0; i < run->layout.row_count; i++) {
         if (run->layout.rows[i].group != (int)g) continue;
         training->spared[i] = is_spared(run, &run->layout.rows[i]);
         training->array_count++;
         training->spared_count += training->spared[i];
     }
-    return nt__hook_end(run, "no_decay", NT_OK);
+    return nt__hook_end(run->experiment, "no_decay", NT_OK);
 }
 
 static nt_status check_anchor(const nt__group *group, nt_anchor anchor) {
@@ -112,9 +112,9 @@ static nt_status check_anchor(const nt__group *group, nt_anchor anchor) {
 static nt_status find_anchor(const nt_run *run, size_t g, nt__training *training) {
     const nt_hooks *hooks = &run->experiment->hooks;
     if (!hooks->decay_anchor) return NT_OK;
-    nt__hook_begin(run, "decay_anchor");
+    nt__hook_begin(run->experiment, "decay_anchor");
     training->anchor = hooks->decay_anchor(run->fields, run->layout.groups[g].name);
-    nt_status status = nt__hook_end(run, "decay_anchor", NT_OK);
+    nt_status status = nt__hook_end(run->experiment, "decay_anchor", NT_OK);
     if (status == NT_OK) status = check_anchor(&run->layout.groups[g], training->anchor);
     if (status == NT_OK && training->anchor.kind == NT_ANCHOR_ARRAY)
         training->anchor_hash = nt__hash_bytes(training->anchor.array->data, training->anchor.array->bytes);

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include "run/folder.h"
+#include "run/plan.h"
 #include "run/run_internal.h"
 
 nt_status nt__log_put(nt_run *run, const nt_log_line *line) {
@@ -57,43 +58,55 @@ static bool name_field(nt__arena *texts, const nt_log_value *others, size_t coun
     return field->name != NULL;
 }
 
+/* The loggers' own line would not say what is not used. */
+static bool is_told(const nt_run *run, const nt__setting *setting) {
+    if (setting->told & NT__NOT_IN_LOG) return false;
+    if (strcmp(setting->name, "learning_rate") == 0) return nt__uses_base_rate(run);
+    return setting->told & NT__LOG || nt__setting_source(setting, &run->settings) != NT__FROM_DEFAULT;
+}
+
+/* A whole number beyond 2^53 is not exact, as a number of JSON is not either. */
+static nt_log_value setting_value(const nt__setting *setting, const nt__settings *s) {
+    nt__setting_value value = nt__setting_of(setting, s);
+    if (setting->type == NT_FIELD_STRING) return (nt_log_value){setting->name, value.text, 0};
+    double number = setting->type == NT_FIELD_INT64 ? (double)value.whole : value.real;
+    return (nt_log_value){setting->name, NULL, setting->type == NT_FIELD_BOOL ? value.truth : number};
+}
+
+/* Settings, rule and schedules into `out`, which has room for them. */
+static nt_status list_settings(const nt_run *run, nt__arena *texts, nt_log_value *out, size_t *count) {
+    const nt__setting *setting;
+    const nt_log_value others[] = {{"rule", nt__rule_names(run, texts), 0},
+                                   {"schedules", schedules_text(run, texts), 0}};
+    for (size_t i = 0; (setting = nt__setting_at(i)); i++)
+        if (is_told(run, setting)) out[(*count)++] = setting_value(setting, &run->settings);
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        if (!others[i].text) return NT_OUT_OF_MEMORY;
+        out[(*count)++] = others[i];
+    }
+    if (run->preset) out[(*count)++] = (nt_log_value){"preset", run->preset, 0};
+    return NT_OK;
+}
+
 /* Every field and setting. */
 static nt_status log_values(nt_run *run, nt__arena *texts) {
-    const nt__settings *s = &run->settings;
-    const char *rule = nt__rule_names(run, texts);
-    const char *schedules = schedules_text(run, texts);
-    if (!rule || !schedules) return NT_OUT_OF_MEMORY;
-    const nt_log_value settings[] = {{"seed", NULL, (double)s->seed},
-                                     {"accum", NULL, (double)s->accum},
-                                     {"max_epochs", NULL, (double)s->max_epochs},
-                                     {"gradient_clip_norm", NULL, s->gradient_clip_norm},
-                                     {"ema_decay", NULL, s->ema_decay},
-                                     {"check_divergence", NULL, s->check_divergence},
-                                     {"compute_dtype", s->compute_dtype, 0},
-                                     {"rule", rule, 0},
-                                     {"schedules", schedules, 0}};
-    /* Only where they were given. */
-    const nt_log_value rate = {"learning_rate", NULL, s->learning_rate};
-    const nt_log_value choices[] = {{"preset", run->preset, 0},
-                                    {"checkpoint_metric", s->from.checkpoint_metric ? s->checkpoint_metric : NULL, 0},
-                                    {"checkpoint_mode", s->from.checkpoint_mode ? s->checkpoint_mode : NULL, 0}};
-    enum { SETTINGS = sizeof settings / sizeof *settings, CHOICES = sizeof choices / sizeof *choices };
-    size_t field_count = run->experiment->field_count, count = 0;
-    nt_log_value *values = nt__arena_alloc(texts, field_count + SETTINGS + CHOICES + 1, sizeof *values);
-    if (!values) return NT_OUT_OF_MEMORY;
-    for (size_t i = 0; i < field_count; i++) {
+    enum { OTHERS = 3 };
+    size_t field_count = run->experiment->field_count, rows = 0, own = 0;
+    while (nt__setting_at(rows)) rows++;
+    nt_log_value *settings = nt__arena_alloc(texts, rows + OTHERS, sizeof *settings);
+    nt_log_value *values = nt__arena_alloc(texts, field_count + rows + OTHERS, sizeof *values);
+    nt_status status = settings && values ? list_settings(run, texts, settings, &own) : NT_OUT_OF_MEMORY;
+    size_t count = 0;
+    for (size_t i = 0; status == NT_OK && i < field_count; i++) {
         const nt_field_info *field = &run->experiment->fields[i];
         if (!is_logged(field)) continue;
         nt_log_value *value = &values[count++];
-        bool right = field_value(texts, field, run->fields, value) && name_field(texts, settings, SETTINGS, value) &&
-                     name_field(texts, choices, CHOICES, value);
-        if (!right) return NT_OUT_OF_MEMORY;
+        bool right = field_value(texts, field, run->fields, value) && name_field(texts, settings, own, value);
+        if (!right) status = NT_OUT_OF_MEMORY;
     }
-    for (size_t i = 0; i < SETTINGS; i++) values[count++] = settings[i];
-    if (nt__uses_base_rate(run)) values[count++] = rate;
-    for (size_t i = 0; i < CHOICES; i++)
-        if (choices[i].text) values[count++] = choices[i];
-    return nt__log_put(run, &(nt_log_line){.type = "params", .values = values, .count = count, .once = true});
+    if (status != NT_OK) return status;
+    memcpy(values + count, settings, own * sizeof *settings);
+    return nt__log_put(run, &(nt_log_line){.type = "params", .values = values, .count = count + own, .once = true});
 }
 
 static nt_status log_parameters(nt_run *run) {
@@ -196,4 +209,8 @@ nt_status nt__log_end(nt_run *run, nt_status outcome, double seconds) {
     const char *text = outcome == NT_OK ? "completed" : outcome == NT_INTERRUPTED ? "requested" : "error";
     const nt_log_value values[] = {{"status", text, 0}, {"seconds", NULL, seconds}};
     return nt__log_put(run, &(nt_log_line){.type = "finish", .values = values, .count = 2});
+}
+
+const char *nt__run_loggers(const nt_run *run) {
+    return run->settings.log;
 }

@@ -57,7 +57,7 @@ nt_status nt__call_host_hook(nt_run *run, nt__host_hook hook, const char *name, 
     nt_array real = *outputs;
     real.bytes = real.bytes / (size_t)real.shape.dims[0] * (size_t)staged->rows;
     real.shape.dims[0] = staged->rows;
-    nt__hook_begin(run, name);
+    nt__hook_begin(run->experiment, name);
     hook(run->fields, into, &real, staged->host);
     nt__hook_leave();
     /* A call of ours that failed inside the hook made a wrong value: a count of -1, an operation outside a trace. */

@@ -19,9 +19,5 @@ int64_t nt__plan_steps(const nt_run *run);
 const char *nt__run_loggers(const nt_run *run);
 /* A field that forward reads, once the run is laid out; NULL beyond the last. */
 const char *nt__forward_field(const nt_run *run, size_t index);
-/* Whether the experiment has a hook that gives the setting of this name. */
-bool nt__setting_is_hooked(const nt_experiment *experiment, const char *name);
-/* The field of a setting's name and kind, which gives its value where no hook does; NULL: there is none. */
-const nt_field_info *nt__setting_field(const nt_experiment *experiment, const char *name);
 
 #endif

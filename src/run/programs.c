@@ -10,9 +10,9 @@
 
 /* The name is copied at once: a hook may write it into the same memory each time. */
 static nt_status name_group(nt_run *run, const nt__leaf *leaf, const char **out) {
-    nt__hook_begin(run, "param_group");
+    nt__hook_begin(run->experiment, "param_group");
     const char *name = run->experiment->hooks.param_group(run->fields, leaf->path);
-    nt_status status = nt__hook_end(run, "param_group", NT_OK);
+    nt_status status = nt__hook_end(run->experiment, "param_group", NT_OK);
     if (status != NT_OK) return status;
     if (name && !*name)
         return nt__fail(NT_INVALID,

@@ -33,9 +33,9 @@ nt_status nt__rate_write(nt_run *run, nt__rate *rate, double base) {
 static nt_status find_ratio(nt_run *run, size_t g) {
     const nt__group *group = &run->layout.groups[g];
     const nt_hooks *hooks = &run->experiment->hooks;
-    nt__hook_begin(run, "rate_ratio");
+    nt__hook_begin(run->experiment, "rate_ratio");
     double ratio = hooks->rate_ratio ? hooks->rate_ratio(run->fields, group->name) : 1;
-    nt_status status = nt__hook_end(run, "rate_ratio", NT_OK);
+    nt_status status = nt__hook_end(run->experiment, "rate_ratio", NT_OK);
     if (status != NT_OK) return status;
     const char *name = nt__arena_sprintf(&run->arena, "learning_rate.%s", group->name);
     if (!name) return NT_OUT_OF_MEMORY;

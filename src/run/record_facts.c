@@ -100,34 +100,14 @@ json_t *nt__record_data(const nt_run *run) {
 
 /* Those that decide what a step computes, what is best and what is logged. Limits are free: a run goes on for longer.
  * The seed is that of the record. */
-static const char *const compared[] = {"accum",         "gradient_clip_norm", "ema_decay",
-                                       "learning_rate", "compute_dtype",      "check_divergence",
-                                       "log",           "checkpoint_metric",  "checkpoint_mode"};
-
-/* Exact, and short where that is exact. */
-static void add_real(double value, nt__text *out) {
-    char text[32];
-    nt__format(text, sizeof text, "%g", value);
-    if (nt__read_double(text, NULL) != value) nt__format(text, sizeof text, "%.17g", value);
-    nt__text_add(out, "%s", text);
-}
-
-static void add_setting(const nt__setting *setting, const nt__settings *s, nt__text *out) {
-    const char *at = (const char *)s + setting->offset, *text;
-    if (setting->type == NT_FIELD_INT64) nt__text_add(out, "%lld", (long long)*(const int64_t *)at);
-    if (setting->type == NT_FIELD_DOUBLE) add_real(*(const double *)at, out);
-    if (setting->type == NT_FIELD_BOOL) nt__text_add(out, "%s", *(const bool *)at ? "true" : "false");
-    if (setting->type != NT_FIELD_STRING) return;
-    memcpy(&text, at, sizeof text);
-    nt__text_add(out, "%s", text ? text : "none");
-}
-
 static bool add_settings(json_t *facts, const nt_run *run) {
+    const nt__setting *setting;
     bool right = true;
-    for (size_t i = 0; right && i < sizeof compared / sizeof *compared; i++) {
+    for (size_t i = 0; right && (setting = nt__setting_at(i)); i++) {
         nt__text text = {0};
-        add_setting(nt__setting_find(compared[i]), &run->settings, &text);
-        right = put_text(facts, compared[i], &text);
+        if (!(setting->told & NT__COMPARE)) continue;
+        nt__setting_print(setting, &run->settings, &text);
+        right = put_text(facts, setting->name, &text);
     }
     return right;
 }
@@ -137,7 +117,7 @@ static void add_ratios(const nt_run *run, nt__text *out) {
     for (size_t g = 0; g < run->layout.group_count; g++) {
         if (run->rates[g].ratio == 1) continue;
         nt__text_add(out, "%s%s ", out->length ? ", " : "", run->layout.groups[g].name);
-        add_real(run->rates[g].ratio, out);
+        nt__text_add_real(out, run->rates[g].ratio);
     }
     if (!out->length) nt__text_say(out, "none");
 }

@@ -1,6 +1,6 @@
 /* The binding report: where everything of a run bound, and from where. Computed from what the run has; it touches
  * neither data nor device, and nothing in it is an error (S-80 to S-84).
- * Not here: its section on groups (report_groups.c), how the settings are found (settings.c), how schedules bind
+ * Not here: its section on groups (report_groups.c), how the settings are found (setting/resolve.c), how schedules bind
  * (schedules.c).
  */
 
@@ -8,13 +8,6 @@
 
 #include "run/plan.h"
 #include "run/run_internal.h"
-
-static const char *const sources[] = {
-    [NT__FROM_DEFAULT] = "default", [NT__FROM_FIELD] = "field", [NT__FROM_HOOK] = "hook", [NT__FROM_OPTION] = "option"};
-
-const char *nt__source_name(nt__source source) {
-    return sources[source];
-}
 
 /* ---- data ------------------------------------------------------------------------------------------------------- */
 
@@ -41,55 +34,48 @@ static void add_data(const nt_run *run, nt__text *out) {
 
 /* ---- settings --------------------------------------------------------------------------------------------------- */
 
-static void add_number(const char *name, int64_t value, nt__source from, nt__text *out) {
-    nt__text_add(out, "  %s: %lld [%s]\n", name, (long long)value, sources[from]);
-}
-
 static void add_clip(const nt__settings *s, nt__text *out) {
     nt__text_add(out, "  gradient clip: ");
     if (s->gradient_clip_norm > 0)
         nt__text_add(out, "norm %.3g%s", s->gradient_clip_norm, s->manual ? " of each nt_step" : "");
     else
         nt__text_add(out, "none");
-    nt__text_add(out, " [%s]\n", sources[s->from.gradient_clip_norm]);
+    nt__text_add(out, " [%s]\n", nt__source_name(s->from.gradient_clip_norm));
 }
 
-/* A text that may be anything, on one line. */
-static void add_text(const char *name, const char *value, nt__source from, nt__text *out) {
-    nt__text_add(out, "  %s: ", name);
-    nt__text_show(out, value, "");
-    nt__text_add(out, " [%s]\n", sources[from]);
+/* With the direction of a metric that was named, too. */
+static bool is_told(const nt_run *run, const nt__setting *setting) {
+    const nt__settings *s = &run->settings;
+    bool is_given = nt__setting_source(setting, s) != NT__FROM_DEFAULT;
+    if (setting->told & NT__NOT_IN_REPORT) return false;
+    if (s->evaluate_only && nt__setting_is_for_training(setting)) return false;
+    if (strcmp(setting->name, "learning_rate") == 0) return nt__uses_base_rate(run);
+    if (strcmp(setting->name, "checkpoint_mode") == 0 && s->from.checkpoint_metric != NT__FROM_DEFAULT) return true;
+    return is_given || setting->told & NT__REPORT;
+}
+
+/* A text may be anything; it stays on one line. */
+static void add_setting(const nt__settings *s, const nt__setting *setting, nt__text *out) {
+    nt__text value = {0};
+    nt__setting_print(setting, s, &value);
+    nt__text_add(out, "  %s: ", setting->name);
+    if (value.data) nt__text_show(out, value.data, "");
+    nt__text_add(out, " [%s]\n", nt__source_name(nt__setting_source(setting, s)));
+    out->failed |= value.failed;
+    nt__text_free(&value);
 }
 
 static void add_settings(const nt_run *run, nt__text *out) {
     const nt__settings *s = &run->settings;
+    const nt__setting *setting;
     nt__text_add(out, "settings\n");
-    add_text("run_dir", s->run_dir, s->from.run_dir, out);
-    add_number("seed", s->seed, s->from.seed, out);
-    if (s->from.compute_dtype != NT__FROM_DEFAULT)
-        nt__text_add(out, "  compute_dtype: %s [%s]\n", s->compute_dtype, sources[s->from.compute_dtype]);
+    for (size_t i = 0; (setting = nt__setting_at(i)); i++)
+        if (is_told(run, setting)) add_setting(s, setting, out);
     if (s->evaluate_only) return;
-    add_number("max_epochs", s->max_epochs, s->from.max_epochs, out);
-    if (s->from.max_steps != NT__FROM_DEFAULT) add_number("max_steps", s->max_steps, s->from.max_steps, out);
-    add_number("accum", s->accum, s->from.accum, out);
-    if (nt__uses_base_rate(run))
-        nt__text_add(out, "  learning_rate: %.3g [%s]\n", s->learning_rate, sources[s->from.learning_rate]);
-    if (s->ema_decay > 0) nt__text_add(out, "  ema_decay: %.4g [%s]\n", s->ema_decay, sources[s->from.ema_decay]);
-    if (s->from.check_divergence != NT__FROM_DEFAULT)
-        nt__text_add(out, "  check_divergence: %s [%s]\n", s->check_divergence ? "true" : "false",
-                     sources[s->from.check_divergence]);
-    if (s->from.log != NT__FROM_DEFAULT) nt__text_add(out, "  log: %s [%s]\n", s->log, sources[s->from.log]);
-    if (s->from.checkpoint_metric != NT__FROM_DEFAULT)
-        add_text("checkpoint_metric", s->checkpoint_metric, s->from.checkpoint_metric, out);
-    if (s->from.checkpoint_metric != NT__FROM_DEFAULT || s->from.checkpoint_mode != NT__FROM_DEFAULT)
-        nt__text_add(out, "  checkpoint_mode: %s [%s]\n", s->checkpoint_mode ? s->checkpoint_mode : "not known",
-                     sources[s->from.checkpoint_mode]);
-    if (s->from.val_loss != NT__FROM_DEFAULT)
-        nt__text_add(out, "  val_loss: %s [%s]\n", s->val_loss ? "true" : "false", sources[s->from.val_loss]);
     if (run->train) {
         nt__text_add(out, "  rule: ");
         nt__rules_print(run, false, out);
-        nt__text_add(out, " [%s]\n", sources[s->from.rule]);
+        nt__text_add(out, " [%s]\n", nt__source_name(s->from.rule));
     }
     if (s->manual) nt__text_add(out, "  training: manual, a train_step for each batch [hook]\n");
 }

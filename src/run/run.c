@@ -38,9 +38,14 @@ static nt_status check_train_split(const nt_run *run) {
         (long long)batches, (long long)accum, (long long)below, (long long)above);
 }
 
+static nt_status resolve(nt_run *run, const nt_run_options *options) {
+    const nt__setting_owner owner = {run->experiment, run->fields, &run->arena};
+    return nt__settings_resolve(&owner, options, &run->declared, &run->settings);
+}
+
 /* Settings and the hooks they come from see what the fields are now. */
 static nt_status resolve_again(nt_run *run, const nt_run_options *options) {
-    nt_status status = nt__settings_resolve(run, options);
+    nt_status status = resolve(run, options);
     if (status == NT_OK) status = nt__resume_seed(run);
     return status == NT_OK ? nt__adopt_settings(run) : status;
 }
@@ -56,14 +61,14 @@ static nt_status build_data(nt_run *run, const nt_run_options *options) {
     run->data = nt__data_new();
     if (!run->data) return NT_OUT_OF_MEMORY;
     if (run->settings.no_data) return NT_OK;
-    nt__hook_begin(run, "build_data");
+    nt__hook_begin(run->experiment, "build_data");
     nt_status status = run->experiment->hooks.build_data(run->fields, run->data);
     nt_status kept = nt_data_status(run->data);
     if (kept != NT_OK) status = kept;
     if (status == NT_OK) status = nt__calls_status();
     if (status == NT_OK) status = nt__data_check(run->data);
     nt__data_complete(run->data);
-    status = nt__hook_end(run, "build_data", status);
+    status = nt__hook_end(run->experiment, "build_data", status);
     if (status != NT_OK) return status;
     status = derive(run, options);
     if (status != NT_OK) return status;
@@ -132,7 +137,7 @@ static nt_status get_ready(nt_run *run, const nt_run_options *options) {
     nt_status status = trace_all(run);
     if (status == NT_OK) status = nt__ranking_check_metric(run);
     if (status == NT_OK) status = nt__recording_describe(run);
-    if (status == NT_OK && run->train) status = nt__settings_warn(run);
+    if (status == NT_OK && run->train) status = nt__settings_warn(&run->settings, run->experiment);
     if (status == NT_OK && run->train) status = nt__groups_warn(run);
     if (status == NT_OK && run->train) status = nt__rates_list(run);
     if (status == NT_OK && run->train) status = nt__schedules_bind(run, options->schedules);
@@ -162,7 +167,7 @@ static nt_status set_up(nt_run *run, const void *fields, const nt_run_options *o
     run->results = nt__metrics_new();
     if (status == NT_OK && !run->results) status = NT_OUT_OF_MEMORY;
     if (status == NT_OK) status = nt__fields_take(run, fields, options);
-    if (status == NT_OK) status = nt__settings_resolve(run, options);
+    if (status == NT_OK) status = resolve(run, options);
     if (status == NT_OK)
         status = nt__options_read(options->compile_options, options->compile_option_count, &run->compile_options);
     if (status == NT_OK) status = nt__origin_take(run, options);

@@ -10,6 +10,7 @@
 #include "optim/optim.h"
 #include "program/program.h"
 #include "record/record.h"
+#include "setting/setting.h"
 
 /* What an argument of a program is; its index counts within the role. */
 typedef enum nt__role {
@@ -29,42 +30,6 @@ typedef enum nt__role {
     NT__ROLE_DEVICE,      /* slot of the Device fields */
     NT__ROLE_BATCH,       /* field of the batch */
 } nt__role;
-
-/* Where a setting came from; the later ones win (H-31). */
-typedef enum nt__source { NT__FROM_DEFAULT, NT__FROM_FIELD, NT__FROM_HOOK, NT__FROM_OPTION } nt__source;
-typedef struct nt__sources {
-    nt__source run_dir, seed, max_epochs, max_steps, accum, gradient_clip_norm, ema_decay, learning_rate,
-        check_divergence, log, compute_dtype, checkpoint, checkpoint_every_steps, checkpoint_every_minutes,
-        checkpoint_keep, checkpoint_metric, checkpoint_mode, checkpoint_keep_latest, checkpoint_keep_epochs,
-        checkpoint_keep_steps, checkpoint_scope, val_loss, rule;
-} nt__sources;
-
-typedef struct nt__settings {
-    nt__sources from;
-    const char *run_dir;
-    int64_t seed, max_epochs, max_steps, accum;
-    double gradient_clip_norm, ema_decay, learning_rate;
-    bool check_divergence, checkpoint, checkpoint_keep_latest, val_loss;
-    int64_t checkpoint_every_steps, checkpoint_keep, checkpoint_keep_epochs, checkpoint_keep_steps;
-    double checkpoint_every_minutes;
-    const char *checkpoint_metric, *checkpoint_mode, *checkpoint_scope;
-    const char *compute_dtype; /* "f32", "bf16" or "f16" */
-    const char *log;           /* names */
-    const nt_logger *loggers;  /* of the user's */
-    size_t logger_count;
-    int64_t batch; /* with no_data only */
-    bool no_data, no_log, quiet, evaluate_only, trace_transfers, no_disk_cache, gradient_norm, histograms, restore_best;
-    bool manual; /* train_step trains */
-} nt__settings;
-
-/* A setting that an experiment can give: where the option, the hook, the value and its source are. Options are an
- * nt_maybe_int, nt_maybe_double, nt_maybe_bool or a text, by the type. */
-typedef struct nt__setting {
-    const char *name;
-    nt_field_type type; /* INT64, DOUBLE, BOOL or STRING */
-    bool training;      /* an evaluation has no use for it */
-    size_t option, hook, offset, from;
-} nt__setting;
 
 /* ---- metrics (metrics.c) ---------------------------------------------------------------------------------------- */
 
@@ -440,24 +405,8 @@ const nt__leaf *nt__layer_state(const nt_run *run, size_t index, size_t *place);
 size_t nt__layer_state_count(const nt_run *run);
 nt_status nt__layer_state_read(nt_run *run, size_t index, nt_array **out);
 
-/* settings.c: options, else hooks, else fields, else defaults; checked. */
-nt_status nt__settings_resolve(nt_run *run, const nt_run_options *options);
-nt_dtype nt__compute_dtype(const nt__settings *s); /* of settings that were checked */
-bool nt__is_compute_dtype(const char *name);       /* also of NULL */
-/* NT_INVALID where an option is given that only training has a use for, and the run does not train. */
+/* unused.c: NT_INVALID where an option is given that only training has a use for, and the run does not train. */
 nt_status nt__settings_check_trained(const nt_run *run, const nt_run_options *options);
-/* Warns of what of a training run's settings is seldom meant. */
-nt_status nt__settings_warn(const nt_run *run);
-/* What they would be without options. */
-nt_status nt__settings_declared(nt_run *run, nt__settings *out);
-/* NULL beyond the last; NULL when there is none of that name. */
-const nt__setting *nt__setting_at(size_t index);
-const nt__setting *nt__setting_find(const char *name);
-bool nt__has_setting_hook(const nt_hooks *hooks, const nt__setting *setting);
-bool nt__is_manual(const nt_experiment *experiment, const void *fields);
-
-/* unused.c: error for an option that nothing of the run uses, as far as the settings tell. */
-nt_status nt__options_check_used(const nt_run *run, const nt_run_options *options);
 /* Once the schedules are bound: error for a learning_rate that nothing uses, a warning for a Device field. */
 nt_status nt__scheduled_check_used(const nt_run *run);
 /* Whether a group is trained with the setting learning_rate: a rule that uses a rate, and no schedule that sets it. */
@@ -571,10 +520,6 @@ void nt__transfers_free(nt_run *run);
 /* fields.c: the handle's own copy of the experiment. */
 nt_status nt__fields_take(nt_run *run, const void *fields, const nt_run_options *options);
 nt_status nt__fields_derive(nt_run *run);
-/* Around a call of a host hook. What it returned, else that of a call of ours in it that has no status to return: an
- * operation, for which no trace is under way, or an element that an array has not. The message names the hook. */
-void nt__hook_begin(const nt_run *run, const char *hook);
-nt_status nt__hook_end(const nt_run *run, const char *hook, nt_status status);
 void nt__fields_free(nt_run *run);
 
 /* device_fields.c: Device fields as inputs of the programs. */
@@ -605,8 +550,6 @@ void nt__device_claims_free(nt_run *run);
 
 /* report.c: where everything bound and from where, as sections of text. */
 void nt__report_add(const nt_run *run, nt__text *out);
-/* "default", "field", "hook" or "option". */
-const char *nt__source_name(nt__source source);
 /* report_groups.c: its section on the groups. */
 void nt__report_add_groups(const nt_run *run, nt__text *out);
 void nt__add_count(int64_t count, nt__text *out); /* 235146 as 235,146 */

@@ -225,8 +225,8 @@ static nt_status check_ahead_at(const nt_run *run, const nt__binding *binding, i
     if (binding->field < 0) return check_scalar(run, binding, step, value);
     nt_status status = nt__device_claims_check_number(run, (size_t)binding->field, value);
     if (status == NT_OK) return NT_OK;
-    return nt__fail_in(status, "schedule '%s' of %s gave %g for step %lld of %lld", binding->name, nt__schedules_source(run),
-                       value, (long long)step, (long long)run->horizon);
+    return nt__fail_in(status, "schedule '%s' of %s gave %g for step %lld of %lld", binding->name,
+                       nt__schedules_source(run), value, (long long)step, (long long)run->horizon);
 }
 
 /* Values of some steps, the first and the last among them, before anything is compiled: the others are checked at their
@@ -356,9 +356,9 @@ nt_status nt__schedules_bind(nt_run *run, const nt_named_schedule *option) {
         return status == NT_OK ? warn_dropped(run, option) : status;
     }
     if (!run->experiment->hooks.schedules) return NT_OK;
-    nt__hook_begin(run, "schedules");
+    nt__hook_begin(run->experiment, "schedules");
     run->experiment->hooks.schedules(run->fields, &declared);
-    nt_status status = nt__hook_end(run, "schedules", declared.status);
+    nt_status status = nt__hook_end(run->experiment, "schedules", declared.status);
     if (status == NT_OK) status = bind_all(run, declared.items, declared.count);
     nt__schedules_free(&declared);
     return status;

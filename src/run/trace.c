@@ -78,11 +78,11 @@ static void check_returned(nt__tracing *t, const char *hook, nt_tensor returned)
 }
 
 void nt__tracing_hook_begin(nt__tracing *t, const char *hook) {
-    nt__hook_begin(t->run, hook);
+    nt__hook_begin(t->run->experiment, hook);
 }
 
 void nt__tracing_hook_end(nt__tracing *t, const char *hook) {
-    if (nt__hook_end(t->run, hook, NT_OK) != NT_OK)
+    if (nt__hook_end(t->run->experiment, hook, NT_OK) != NT_OK)
         nt__trace_fail((nt_site){0}, t->run->experiment->file, "%s", nt_error_message());
 }
 

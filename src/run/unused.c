@@ -1,68 +1,32 @@
-/* Options that a run cannot use: each is refused by name, with the reason. A hook, a field or a default that is not
- * used is no error: nobody asked for it. Not here: values that are wrong by themselves (settings.c).
+/* What was given and this run cannot use, once its data, its optimizer and its schedules are known.
+ * Not here: what the settings alone tell (setting/unused.c).
  */
 #include <string.h>
 
-#include "run/plan.h"
 #include "run/run_internal.h"
 
-/* ---- reasons ---------------------------------------------------------------------------------------------------- */
+/* ---- options of training ----------------------------------------------------------------------------------------- */
 
-static nt_status refuse(const char *name, const char *reason) {
-    return nt__fail(NT_INVALID, "the option %s is given, and nothing would use it: %s. Leave it out", name, reason);
-}
-
-static bool is_option(const nt__settings *s, const nt__setting *setting) {
-    return *(const nt__source *)((const char *)&s->from + setting->from) == NT__FROM_OPTION;
-}
-
-/* What RUN:best is looked for by, also in weights and a record to go on from. */
-static bool finds_best(const nt__setting *setting) {
-    return strcmp(setting->name, "checkpoint_metric") == 0 || strcmp(setting->name, "checkpoint_mode") == 0;
-}
-
-static bool asks_for_best(const char *source) {
-    return source && nt__ends_in(source, ":best");
-}
-
-/* Where no checkpoint is written, nothing can say when and which. */
-static nt_status check_checkpoints(const nt__settings *s, const nt_run_options *options) {
-    const nt__setting *setting;
-    bool finds = asks_for_best(options->weights) || asks_for_best(options->resume);
-    if (s->checkpoint && !s->no_log) return NT_OK;
-    for (size_t i = 0; (setting = nt__setting_at(i)); i++) {
-        if (strncmp(setting->name, "checkpoint", strlen("checkpoint")) != 0 || !is_option(s, setting)) continue;
-        if (strcmp(setting->name, "checkpoint") == 0 && !s->checkpoint) continue;
-        if (finds_best(setting) && finds) continue;
-        return refuse(setting->name, s->no_log ? "no checkpoint is written, because no_log is given"
-                                               : "no checkpoint is written, because checkpoint is false");
+/* A line of flags may be used again for an evaluation, so settings and schedules are no mistake there. */
+nt_status nt__settings_check_trained(const nt_run *run, const nt_run_options *options) {
+    bool evaluates = run->settings.evaluate_only;
+    const struct {
+        const char *name;
+        bool is_given;
+    } all[] = {{"resume", options->resume != NULL},     {"restore_optimizer", options->restore_optimizer},
+               {"restore_best", options->restore_best}, {"gradient_norm", options->gradient_norm},
+               {"histograms", options->histograms},     {"schedules", options->schedules && !evaluates}};
+    for (size_t i = 0; !run->train && i < sizeof all / sizeof *all; i++) {
+        if (!all[i].is_given) continue;
+        if (evaluates)
+            return nt__fail(NT_INVALID, "%s is for training, and run '%s' only evaluates or predicts: leave it out",
+                            all[i].name, run->experiment->name);
+        return nt__fail(NT_INVALID,
+                        "%s is for training, and experiment '%s' has no split 'train' (its splits: %s): leave it out, "
+                        "or add the split in build_data",
+                        all[i].name, run->experiment->name, nt__data_split_names(run->data));
     }
     return NT_OK;
-}
-
-static bool logs_nothing(const nt__settings *s) {
-    return s->no_log || (strcmp(s->log, "none") == 0 && s->logger_count == 0);
-}
-
-static nt_status check_log(const nt__settings *s) {
-    if (s->no_log && s->from.log == NT__FROM_OPTION && strcmp(s->log, "none") != 0)
-        return refuse("log", "nothing is logged, because no_log is given");
-    if (s->no_log && s->logger_count) return refuse("loggers", "nothing is logged, because no_log is given");
-    if (s->histograms && logs_nothing(s))
-        return refuse("histograms", "there is no log. The logger tensorboard keeps histograms");
-    if (s->histograms && s->logger_count == 0 && !strstr(s->log, "tensorboard"))
-        return refuse("histograms", "none of the loggers keeps histograms; log = tensorboard does");
-    return NT_OK;
-}
-
-nt_status nt__options_check_used(const nt_run *run, const nt_run_options *options) {
-    const nt__settings *s = &run->settings;
-    bool has_weights = options->weights && *options->weights;
-    if (options->weight_map_count && !has_weights && !options->trained_weights)
-        return refuse("weight_maps", "no weights are given whose arrays they could rename");
-    if (s->evaluate_only) return NT_OK;
-    nt_status status = check_checkpoints(s, options);
-    return status == NT_OK ? check_log(s) : status;
 }
 
 /* ---- values that a schedule takes the place of ------------------------------------------------------------------ */
@@ -70,9 +34,9 @@ nt_status nt__options_check_used(const nt_run *run, const nt_run_options *option
 /* What the schedules hook declares for these fields, as text. */
 static nt_status declared_text(const nt_run *run, const void *fields, nt__text *out) {
     nt_schedules declared = {0};
-    nt__hook_begin(run, "schedules");
+    nt__hook_begin(run->experiment, "schedules");
     run->experiment->hooks.schedules(fields, &declared);
-    nt_status status = nt__hook_end(run, "schedules", declared.status);
+    nt_status status = nt__hook_end(run->experiment, "schedules", declared.status);
     for (size_t i = 0; status == NT_OK && i < declared.count; i++) {
         nt__text_add(out, "%s ", declared.items[i].name);
         nt__schedule_print(&declared.items[i].schedule, out);

@@ -30,6 +30,8 @@ static nt_status build_data(const Sources *e, nt_data *data) {
     (void)e;
     nt_split(data, "train", .batch = 2);
     nt_split_field(data, "train", "x", nt_array_new(NT_F32, nt_dims(24, 1)));
+    nt_split(data, "val", .batch = 2);
+    nt_split_field(data, "val", "x", nt_array_new(NT_F32, nt_dims(4, 1)));
     return nt_data_status(data);
 }
 
@@ -353,6 +355,48 @@ static void how_records_are_kept_is_a_setting_too(void **state) {
            "checkpoint_every_minutes is nan");
 }
 
+/* ---- every row -------------------------------------------------------------------------------------------------- */
+
+/* A value that is not the default, as an option; false: the test knows none for a text. */
+static bool give(const nt__setting *setting, nt_run_options *options) {
+    static const struct {
+        const char *name, *text;
+    } texts[] = {{"run_dir", "elsewhere"},   {"log", "csv"},
+                 {"compute_dtype", "bf16"},  {"checkpoint_metric", "f1"},
+                 {"checkpoint_mode", "max"}, {"checkpoint_scope", "dir"}};
+    char *at = (char *)options + setting->option;
+    if (setting->type == NT_FIELD_INT64) memcpy(at, &(nt_maybe_int){true, 4}, sizeof(nt_maybe_int));
+    if (setting->type == NT_FIELD_DOUBLE) memcpy(at, &(nt_maybe_double){true, 0.25}, sizeof(nt_maybe_double));
+    if (setting->type == NT_FIELD_BOOL)
+        memcpy(at, &(nt_maybe_bool){true, !setting->initial.truth}, sizeof(nt_maybe_bool));
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        if (strcmp(texts[i].name, setting->name) == 0) memcpy(at, &texts[i].text, sizeof texts[i].text);
+    return setting->type != NT_FIELD_STRING || *(const char **)(void *)at;
+}
+
+/* A new row is told like the others, or says in its column where it is not. */
+static void every_setting_is_told_when_it_is_given(void **state) {
+    (void)state;
+    const nt__setting *setting;
+    for (size_t i = 0; (setting = nt__setting_at(i)); i++) {
+        nt_run_options options = {.quiet = true};
+        char line[64];
+        if (!give(setting, &options)) fail_msg("no value of %s in this test", setting->name);
+        nt_run *run = plan_of(Plain_experiment(), &options);
+        nt__text text = {0};
+        nt__report_add(run, &text);
+        snprintf(line, sizeof line, "\n  %s: ", setting->name);
+        const char *found = strstr(text.data, line), *end = found ? strchr(found + 1, '\n') : NULL;
+        if (setting->told & NT__NOT_IN_REPORT)
+            assert_null(found);
+        else if (!end || strncmp(end - strlen("[option]"), "[option]", strlen("[option]")) != 0)
+            fail_msg("no line of %s as an option in\n%s", setting->name, text.data);
+        assert_int_equal(nt__setting_source(setting, &run->settings), NT__FROM_OPTION);
+        nt__text_free(&text);
+        nt_run_free(run);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_first_that_is_given_counts),
@@ -361,6 +405,7 @@ int main(void) {
         cmocka_unit_test(the_report_names_the_sources),
         cmocka_unit_test(a_bad_value_says_where_it_is_from),
         cmocka_unit_test(how_records_are_kept_is_a_setting_too),
+        cmocka_unit_test(every_setting_is_told_when_it_is_given),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
