@@ -1,6 +1,4 @@
 /* Inside of the graph folder: nodes, the operation table's row, and how operations are made.
- *
- * Adding an operation is one row in NT__OPERATIONS and its functions in one file of this folder.
  */
 #ifndef NT_GRAPH_NODE_H
 #define NT_GRAPH_NODE_H
@@ -30,116 +28,13 @@ typedef struct nt__row_axis {
     int64_t outer, inner;
 } nt__row_axis;
 
-/* The table. Columns:
- *   id          the operation; NT__OP_<id>
- *   text        its StableHLO name, or "chlo." and the name where that dialect alone has it; NULL when it has no line
- *               of its own
- *   shape       nt__shape_<rule>: checks the operands and attributes and sets node->type
- *   gradient    nt__gradient_<rule>: cotangents of the operands; `zero` = none flows
- *   print       nt__print_<rule>: what stands between the operands and the types
- *   rows        nt__track_<rule>: where the rows of a batch lie in the value (rows.c); `mixed`: where that is not known
- *   lists       attribute names of node->lists, in order
- */
-#define NT__OPERATIONS(ROW)                                                                        \
-    ROW(input, NULL, given, zero, nothing, none, "")                                               \
-    ROW(constant, "constant", given, zero, constant, none, "")                                     \
-    ROW(iota, "iota", given, zero, iota, none, "")                                                 \
-    ROW(add, "add", numeric, add, nothing, elementwise, "")                                        \
-    ROW(sub, "subtract", numeric, sub, nothing, elementwise, "")                                   \
-    ROW(mul, "multiply", numeric, mul, nothing, elementwise, "")                                   \
-    ROW(div, "divide", numeric, div, nothing, elementwise, "")                                     \
-    ROW(pow, "power", numeric, pow, nothing, elementwise, "")                                      \
-    ROW(rem, "remainder", numeric, rem, nothing, elementwise, "")                                  \
-    ROW(max, "maximum", numeric, max, nothing, elementwise, "")                                    \
-    ROW(min, "minimum", numeric, min, nothing, elementwise, "")                                    \
-    ROW(neg, "negate", numeric, neg, nothing, elementwise, "")                                     \
-    ROW(abs, "abs", signed, abs, nothing, elementwise, "")                                         \
-    ROW(sign, "sign", signed, zero, nothing, elementwise, "")                                      \
-    ROW(exp, "exponential", floating, exp, nothing, elementwise, "")                               \
-    ROW(expm1, "exponential_minus_one", floating, expm1, nothing, elementwise, "")                 \
-    ROW(log, "log", floating, log, nothing, elementwise, "")                                       \
-    ROW(log1p, "log_plus_one", floating, log1p, nothing, elementwise, "")                          \
-    ROW(sqrt, "sqrt", floating, sqrt, nothing, elementwise, "")                                    \
-    ROW(rsqrt, "rsqrt", floating, rsqrt, nothing, elementwise, "")                                 \
-    ROW(tanh, "tanh", floating, tanh, nothing, elementwise, "")                                    \
-    ROW(logistic, "logistic", floating, logistic, nothing, elementwise, "")                        \
-    ROW(cbrt, "cbrt", floating, cbrt, nothing, elementwise, "")                                    \
-    ROW(sin, "sine", floating, sin, nothing, elementwise, "")                                      \
-    ROW(cos, "cosine", floating, cos, nothing, elementwise, "")                                    \
-    ROW(tan, "tan", floating, tan, nothing, elementwise, "")                                       \
-    ROW(asin, "chlo.asin", floating, asin, nothing, elementwise, "")                               \
-    ROW(acos, "chlo.acos", floating, acos, nothing, elementwise, "")                               \
-    ROW(atan, "atan2", floating, atan, nothing, elementwise, "")                                   \
-    ROW(atan2, "atan2", floating, atan2, nothing, elementwise, "")                                 \
-    ROW(sinh, "chlo.sinh", floating, sinh, nothing, elementwise, "")                               \
-    ROW(cosh, "chlo.cosh", floating, cosh, nothing, elementwise, "")                               \
-    ROW(asinh, "chlo.asinh", floating, asinh, nothing, elementwise, "")                            \
-    ROW(acosh, "chlo.acosh", floating, acosh, nothing, elementwise, "")                            \
-    ROW(atanh, "chlo.atanh", floating, atanh, nothing, elementwise, "")                            \
-    ROW(erf, "chlo.erf", floating, erf, nothing, elementwise, "")                                  \
-    ROW(erfc, "chlo.erfc", floating, erfc, nothing, elementwise, "")                               \
-    ROW(erf_inv, "chlo.erf_inv", floating, erf_inv, nothing, elementwise, "")                      \
-    ROW(lgamma, "chlo.lgamma", floating, lgamma, nothing, elementwise, "")                         \
-    ROW(digamma, "chlo.digamma", floating, digamma, nothing, elementwise, "")                      \
-    ROW(polygamma, "chlo.polygamma", floating, polygamma, nothing, elementwise, "")                \
-    ROW(floor, "floor", floating, zero, nothing, elementwise, "")                                  \
-    ROW(ceil, "ceil", floating, zero, nothing, elementwise, "")                                    \
-    ROW(round, "round_nearest_even", floating, zero, nothing, elementwise, "")                     \
-    ROW(round_half_away, "round_nearest_afz", floating, zero, nothing, elementwise, "")            \
-    ROW(relu, "maximum", numeric, relu, nothing, elementwise, "")                                  \
-    ROW(compare, "compare", compare, zero, compare, elementwise, "")                               \
-    ROW(and, "and", bits, zero, nothing, elementwise, "")                                          \
-    ROW(or, "or", bits, zero, nothing, elementwise, "")                                            \
-    ROW(xor, "xor", bits, zero, nothing, elementwise, "")                                          \
-    ROW(not, "not", bits, zero, nothing, elementwise, "")                                          \
-    ROW(shift_left, "shift_left", integer, zero, nothing, elementwise, "")                         \
-    ROW(shift_right, "shift_right_arithmetic", integer, zero, nothing, elementwise, "")            \
-    ROW(shift_right_logical, "shift_right_logical", integer, zero, nothing, elementwise, "")       \
-    ROW(popcount, "popcnt", integer, zero, nothing, elementwise, "")                               \
-    ROW(count_leading_zeros, "count_leading_zeros", integer, zero, nothing, elementwise, "")       \
-    ROW(bitcast, "bitcast_convert", given, zero, nothing, elementwise, "")                         \
-    ROW(where, "select", where, where, nothing, elementwise, "")                                   \
-    ROW(convert, "convert", given, convert, nothing, elementwise, "")                              \
-    ROW(reshape, "reshape", given, reshape, nothing, reshape, "")                                  \
-    ROW(transpose, "transpose", transpose, transpose, lists, transpose, "permutation")             \
-    ROW(broadcast, "broadcast_in_dim", given, broadcast, lists, broadcast, "broadcast_dimensions") \
-    ROW(slice, "slice", slice, slice, lists, slice, "start_indices,limit_indices,strides")         \
-    ROW(update_slice, "dynamic_update_slice", update_slice, update_slice, nothing, update, "")     \
-    ROW(pad, "pad", pad, pad, lists, pad, "edge_padding_low,edge_padding_high,interior_padding")   \
-    ROW(concatenate, "concatenate", concatenate, concatenate, concatenate, concatenate, "")        \
-    ROW(flip, "reverse", same, flip, lists, flip, "dimensions")                                    \
-    ROW(gather, "gather", given, gather, gather, gather, "")                                       \
-    ROW(scatter, "scatter", same, scatter, scatter, scatter, "")                                   \
-    ROW(dynamic_slice, "dynamic_slice", given, dynamic_slice, lists, dynamic_slice, "slice_sizes") \
-    ROW(dynamic_update, "dynamic_update_slice", same, dynamic_update, nothing, update, "")         \
-    ROW(sort, "sort", sort, sort, sort, sort, "")                                                  \
-    ROW(top_k, "chlo.top_k", given, zero, top_k, top_k, "")                                        \
-    ROW(stop_gradient, NULL, same, zero, nothing, elementwise, "")                                 \
-    ROW(sum, "reduce", reduce, sum, reduce, reduce, "dimensions")                                  \
-    ROW(reduce_max, "reduce", reduce, reduce_extreme, reduce, reduce, "dimensions")                \
-    ROW(reduce_min, "reduce", reduce, reduce_extreme, reduce, reduce, "dimensions")                \
-    ROW(prod, "reduce", reduce, prod, reduce, reduce, "dimensions")                                \
-    ROW(any, "reduce", reduce, zero, reduce, reduce, "dimensions")                                 \
-    ROW(all, "reduce", reduce, zero, reduce, reduce, "dimensions")                                 \
-    ROW(dot, "dot_general", dot, dot, dot, dot, "")                                                \
-    ROW(conv, "convolution", conv, conv, conv, conv, "")                                           \
-    ROW(window_sum, "reduce_window", window, window_sum, window, window, "")                       \
-    ROW(window_max, "reduce_window", window, window_max, window, window, "")                       \
-    ROW(cumulative, "reduce_window", window, cumulative, window, window, "")                       \
-    ROW(window_pick, "select_and_scatter", same, window_pick, window_pick, window, "")             \
-    ROW(first_max, NULL, same, first_max, nothing, first, "")                                      \
-    ROW(region_parameter, NULL, given, zero, nothing, mixed, "")                                   \
-    ROW(result, NULL, given, zero, nothing, mixed, "")                                             \
-    ROW(scan, "while", given, scan, nothing, mixed, "")                                            \
-    ROW(while, "while", given, while, nothing, mixed, "")                                          \
-    ROW(cond, "if", given, cond, nothing, mixed, "")                                               \
-    ROW(checkpoint, NULL, given, checkpoint, nothing, mixed, "")                                   \
-    ROW(custom_gradient, NULL, given, custom_gradient, nothing, mixed, "")                         \
-    ROW(barrier, "optimization_barrier", given, barrier, nothing, mixed, "")
-
-#define NT__ROW(id, ...) NT__OP_##id,
-typedef enum nt__op { NT__OPERATIONS(NT__ROW) NT__OP_COUNT } nt__op;
-#undef NT__ROW
+/* One row an operation: operations.def. */
+#define ROW(id, ...) NT__OP_##id,
+typedef enum nt__op {
+#include "graph/operations.def"
+    NT__OP_COUNT
+} nt__op;
+#undef ROW
 
 typedef struct nt__operation {
     const char *name; /* in messages */
@@ -166,18 +61,29 @@ typedef struct nt__window {
 /* Of a kernel: NT__SAMPLE is the axis of the input channels, NT__CHANNEL that of the output channels. */
 enum nt__channel { NT__SAMPLE = -1, NT__CHANNEL = -2 };
 
-/* What an operation knows beside its operands. Each field is used by the operations named. */
+/* What an operation knows beside its operands. Each is used by the operations named. Nodes that differ in a NUMBER are
+ * different; of the others share.c says which tell nodes apart. */
+#define NT__ATTRIBUTES(NUMBER, OTHER)                                                                         \
+    /* as the row's `lists` names them; dot: batch a, b, contracting a, b */                                  \
+    OTHER(nt_shape, lists, [4])                                                                               \
+    /* compare: nt__comparison. Reductions, windows, scatter: nt__reducer. iota, concatenate: the axis. sort: \
+     * nt_order. region_parameter: nt__parameter_kind. slice: NT__REAL_ROWS, or 0 */                          \
+    NUMBER(int, choice)                                                                                       \
+    OTHER(const void *, elements, ) /* constant: row-major; the node has a copy */                            \
+    NUMBER(bool, splat)             /* constant: one element fills the shape */                               \
+    /* sort, top_k: which result of its line the node is, and of how many: elements, i32 indices */           \
+    NUMBER(int, result)                                                                                       \
+    NUMBER(int, results)                                                                                      \
+    OTHER(const char *, name, ) /* input; it has its role and index, too */                                   \
+    NUMBER(int, role)           /* input */                                                                   \
+    NUMBER(int, index)          /* input. region_parameter, result: which one (region.h) */                   \
+    OTHER(const nt__window *,                                                                                 \
+          window, )      /* conv, window_sum, window_max, cumulative, window_pick; as long as the trace */    \
+    OTHER(bool, alone, ) /* a node of its own, also where there is an equal one */
+#define NT__ATTRIBUTE_NUMBER(type, name) type name;
+#define NT__ATTRIBUTE_OTHER(type, name, size) type name size;
 typedef struct nt__attributes {
-    nt_shape lists[4]; /* as the row's `lists` names them; dot: batch a, b, contracting a, b */
-    int choice; /* compare: nt__comparison. Reductions, windows, scatter: nt__reducer. iota, concatenate: the axis.
-                    sort: nt_order. region_parameter: nt__parameter_kind. slice: NT__REAL_ROWS, or 0 */
-    const void *elements; /* constant: row-major; the node has a copy */
-    bool splat;           /* constant: one element fills the shape */
-    int result, results; /* sort, top_k: which result of its line the node is, and of how many: elements, i32 indices */
-    const char *name;    /* input */
-    int role, index;     /* input. region_parameter, result: which one (region.h) */
-    const nt__window *window; /* conv, window_sum, window_max, cumulative, window_pick; lives as long as the trace */
-    bool alone;               /* a node of its own, also where there is an equal one */
+    NT__ATTRIBUTES(NT__ATTRIBUTE_NUMBER, NT__ATTRIBUTE_OTHER)
 } nt__attributes;
 
 /* A slice that is all of a field of the batch that is real: what is claimed of it, the whole field has. */
@@ -382,13 +288,13 @@ nt_tensor nt__window_reduce(nt__op op, nt__reducer reducer, nt_tensor x, double 
 
 /* ---- the table's rules ------------------------------------------------------------------------------------------ */
 
-#define NT__RULES(id, stablehlo, shape_rule, gradient_rule, print_rule, rows_rule, names) \
-    bool nt__shape_##shape_rule(nt__node *node);                                          \
-    void nt__gradient_##gradient_rule(const nt__backward *b, nt_tensor *out);             \
-    void nt__print_##print_rule(const nt__node *node, nt__text *text);                    \
+#define ROW(id, stablehlo, shape_rule, gradient_rule, print_rule, rows_rule, names) \
+    bool nt__shape_##shape_rule(nt__node *node);                                    \
+    void nt__gradient_##gradient_rule(const nt__backward *b, nt_tensor *out);       \
+    void nt__print_##print_rule(const nt__node *node, nt__text *text);              \
     nt__row_axis nt__track_##rows_rule(const nt__node *node, const nt__row_axis *operands);
-NT__OPERATIONS(NT__RULES)
-#undef NT__RULES
+#include "graph/operations.def"
+#undef ROW
 
 /* Adds "padding = dense<[[0, 1], [0, 1]]> : tensor<2x2xi64>". */
 void nt__padding_print(nt_shape low, nt_shape high, nt__text *text);

@@ -43,18 +43,15 @@ static void add_elements(key *k, const nt__node *node) {
     add(k, (int64_t)hash.high);
 }
 
-/* A new attribute has to be told apart here too, or nodes that differ in it would become one. */
-_Static_assert(sizeof(nt__attributes) == LISTS * sizeof(nt_shape) + 64, "an attribute that nt__node_hash leaves out");
+#define NUMBER(type, name) attributes->name,
+#define OTHER(type, name, size)
 
 nt__hash nt__node_hash(const nt__node *node, uint32_t scope) {
     const nt__attributes *attributes = &node->attributes;
     key k;
     k.count = 0;
-    const int64_t numbers[] = {node->op,           scope,
-                               node->type.dtype,   node->operand_count,
-                               attributes->choice, attributes->splat,
-                               attributes->result, attributes->results,
-                               attributes->role,   attributes->index};
+    const int64_t numbers[] = {node->op, scope, node->type.dtype, node->operand_count, NT__ATTRIBUTES(NUMBER, OTHER)};
+    _Static_assert(sizeof numbers / sizeof *numbers <= NUMBERS, "a key has room for fewer numbers");
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) add(&k, numbers[i]);
     add_shape(&k, &node->type.shape);
     for (int i = 0; i < node->operand_count; i++) add(&k, node->operands[i]->id);
