@@ -11,55 +11,17 @@
  *
  * A row is type, name, default, and a text that says what the field is. The default is an expression, evaluated each
  * time that Fashion_defaults() is called and when a run looks for changes, so it makes no arrays: NULL stands for one
- * that is set later. A field is a flag of the command when its type is bool, an integer, float, double or const char *.
- * The hooks are in nitro/hooks.h, those that give a setting in nitro/settings.h.
+ * that is set later. The hooks are in nitro/hooks.h, those that give a setting in nitro/settings.h.
  *
- * FIELD (Host): host code only, of any C type. A traced hook that touches one does not compile, and the compiler's
- * message has the field's name. Setup, tracing and training never follow a pointer in a Host field that is no string.
- * Changing it compiles nothing.
- * DEVICE: an input of the programs. bool, an integer, float or double is a tensor in traced hooks, an nt_array * too;
- * an nt_arrays * is an nt_tensors there, whose members nt_member(e->frozen, "weight") gives. A run holds a reference of
- * its own to the arrays. Another value compiles nothing; arrays of another type or shape are another program. Where a
- * loss or a layer is given one whose range its header names, as a label smoothing in 0 <= s < 1, a value outside is an
- * error that names the field and the call: when a run is made, behind derive, at nt_set_device, and of a schedule.
- * GRAPH_CONST: bool, integers (enums too), float, double, const char *: an ordinary C value in traced hooks; it may
- * decide shapes and control flow. Another value is another program.
+ * Markers and types of fields are in nitro/fields.h.
  */
 #ifndef NITRO_EXPERIMENT_H
 #define NITRO_EXPERIMENT_H
 
 #include <stdio.h>
 
+#include "nitro/fields.h"
 #include "nitro/hooks.h"
-
-typedef enum nt_marker { NT_HOST, NT_DEVICE, NT_GRAPH_CONST } nt_marker;
-typedef enum nt_field_type {
-    NT_FIELD_BOOL,
-    NT_FIELD_INT,
-    NT_FIELD_INT64,
-    NT_FIELD_FLOAT,
-    NT_FIELD_DOUBLE,
-    NT_FIELD_STRING, /* Host or GraphConst */
-    NT_FIELD_INT8,
-    NT_FIELD_UINT8,
-    NT_FIELD_INT16,
-    NT_FIELD_UINT16,
-    NT_FIELD_UINT,
-    NT_FIELD_UINT64,
-    NT_FIELD_ARRAY,  /* nt_array *: Host or Device */
-    NT_FIELD_ARRAYS, /* nt_arrays *: Host or Device */
-    NT_FIELD_OTHER,  /* any other type: Host */
-} nt_field_type;
-
-typedef struct nt_field_info {
-    const char *name, *type_name, *default_text, *doc;
-    nt_marker marker;
-    nt_field_type type;
-    size_t size;        /* bytes */
-    size_t offset;      /* in the experiment's struct */
-    size_t view_offset; /* in its view, which has Device and GraphConst fields */
-    int line;           /* of NT_DEFINE: the rows of one macro have no lines of their own */
-} nt_field_info;
 
 typedef struct nt_experiment {
     const char *name, *file;
@@ -98,80 +60,6 @@ typedef enum nt_form {
 nt_status nt_experiment_print(const nt_experiment *experiment, const void *fields, nt_form form, FILE *out);
 
 /* ---- the macros ------------------------------------------------------------------------------------------------- */
-
-/* By pointer, so that arrays and qualified types stay what they are. */
-#define NT_FIELD_TYPE_(T) \
-    _Generic((__typeof__(T) *)0,              \
-        bool *: NT_FIELD_BOOL,                \
-        signed char *: NT_FIELD_INT8,         \
-        unsigned char *: NT_FIELD_UINT8,      \
-        short *: NT_FIELD_INT16,              \
-        unsigned short *: NT_FIELD_UINT16,    \
-        int *: NT_FIELD_INT,                  \
-        unsigned int *: NT_FIELD_UINT,        \
-        long *: NT_FIELD_INT64,               \
-        unsigned long *: NT_FIELD_UINT64,     \
-        long long *: NT_FIELD_INT64,          \
-        unsigned long long *: NT_FIELD_UINT64,\
-        float *: NT_FIELD_FLOAT,              \
-        double *: NT_FIELD_DOUBLE,            \
-        const char **: NT_FIELD_STRING,       \
-        nt_array **: NT_FIELD_ARRAY,          \
-        nt_arrays **: NT_FIELD_ARRAYS,        \
-        default: NT_FIELD_OTHER)
-/* Whether a marker takes a type. The choice is between array types, not a condition, which a compiler would print in
- * full beside the message. */
-#define NT_AS_TYPE_(field_type) char(*)[1 + (field_type)]
-#define NT_DEVICE_TAKES_(T)                                                                                        \
-    _Generic((NT_AS_TYPE_(NT_FIELD_TYPE_(T)))0, NT_AS_TYPE_(NT_FIELD_OTHER) : 0, NT_AS_TYPE_(NT_FIELD_STRING) : 0, \
-             default : 1)
-#define NT_GRAPH_CONST_TAKES_(T)                                                                                  \
-    _Generic((NT_AS_TYPE_(NT_FIELD_TYPE_(T)))0, NT_AS_TYPE_(NT_FIELD_OTHER) : 0, NT_AS_TYPE_(NT_FIELD_ARRAY) : 0, \
-             NT_AS_TYPE_(NT_FIELD_ARRAYS) : 0, default : 1)
-
-#define NT_MEMBER_(T, name_, default_, doc_) __typeof__(T) name_;
-/* gcc does not name the type where a field stands as a condition or is cast, so it names the field. */
-#if defined __GNUC__ && !defined __clang__ && __GNUC__ >= 12
-#define NT_HOST_FIELD_ __attribute__((unavailable("it is a Host field; mark it DEVICE or GRAPH_CONST")))
-#else
-#define NT_HOST_FIELD_
-#endif
-/* A Host field's type in the view: its name is the error message. The number keeps the tags of all experiments of a
- * compile apart, which may be declared in several files. */
-#define NT_VIEW_HOST_(T, name_, default_, doc_)                                              \
-    struct NT_JOIN3(name_, _is_a_Host_field__mark_it_DEVICE_or_GRAPH_CONST__, __COUNTER__) { \
-        char sentinel;                                                                       \
-    } name_ NT_HOST_FIELD_;
-/* A Device field's type in the view: its name is the message where one is used as a C value. */
-typedef nt_tensor nt_tensor_of_Device_field__mark_it_GRAPH_CONST_for_a_C_value;
-#define NT_DEVICE_TENSOR_ ((nt_tensor_of_Device_field__mark_it_GRAPH_CONST_for_a_C_value){0})
-#define NT_VIEW_DEVICE_(T, name_, default_, doc_)                                                                    \
-    _Static_assert(NT_DEVICE_TAKES_(T),                                                                              \
-                   "field " #name_ ": DEVICE takes bool, integers, float, double, nt_array * and nt_arrays *; a " #T \
-                   " is for FIELD");                                                                                 \
-    __typeof__(_Generic((__typeof__(T) *)0, nt_arrays * * : (nt_tensors){0}, default : NT_DEVICE_TENSOR_)) name_;
-#define NT_VIEW_GRAPH_CONST_(T, name_, default_, doc_)                                                         \
-    _Static_assert(NT_GRAPH_CONST_TAKES_(T),                                                                   \
-                   "field " #name_ ": GRAPH_CONST takes bool, integers, float, double and const char *; a " #T \
-                   " is for FIELD, an array for DEVICE");                                                      \
-    __typeof__(T) name_;
-#define NT_DEFAULT_(T, name_, default_, doc_) .name_ = default_,
-#define NT_INFO_(T, name_, default_, doc_, marker_, view_offset_) \
-    {.name = #name_,                                              \
-     .type_name = #T,                                             \
-     .default_text = #default_,                                   \
-     .doc = doc_,                                                 \
-     .marker = marker_,                                           \
-     .type = NT_FIELD_TYPE_(T),                                   \
-     .size = sizeof(((nt_self *)0)->name_),                       \
-     .offset = offsetof(nt_self, name_),                          \
-     .view_offset = view_offset_,                                 \
-     .line = __LINE__},
-#define NT_INFO_HOST_(T, name_, default_, doc_) NT_INFO_(T, name_, default_, doc_, NT_HOST, 0)
-#define NT_INFO_DEVICE_(T, name_, default_, doc_) \
-    NT_INFO_(T, name_, default_, doc_, NT_DEVICE, offsetof(nt_self_view, name_))
-#define NT_INFO_GRAPH_CONST_(T, name_, default_, doc_) \
-    NT_INFO_(T, name_, default_, doc_, NT_GRAPH_CONST, offsetof(nt_self_view, name_))
 
 #define NT_EXPERIMENT(E, FIELDS)                                                                           \
     typedef struct E {                                                                                     \

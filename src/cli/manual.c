@@ -296,6 +296,17 @@ static const char *default_text(const nt_field_info *field) {
     return is_null ? "NULL" : text;
 }
 
+/* With the words of a choice. */
+static void add_meaning_cell(nt__table *table, const nt_field_info *field) {
+    nt__text words = {0};
+    nt__field_print_choices(field, &words);
+    nt__words_add(&table->cells, words.data ? nt__arena_sprintf(&table->arena, "%s%sone of %s", field->doc,
+                                                                *field->doc ? "; " : "", words.data)
+                                            : field->doc);
+    table->cells.failed |= words.failed;
+    nt__text_free(&words);
+}
+
 static void add_field_row(nt__table *table, const nt_field_info *field, const void *fields) {
     if (is_hidden(field) || !nt__field_has_flag(field))
         nt__table_add(table, field->name);
@@ -307,7 +318,7 @@ static void add_field_row(nt__table *table, const nt_field_info *field, const vo
     else
         add_value_cell(table, field, fields, "");
     nt__table_add(table, nt__marker_name(field->marker));
-    nt__table_add(table, field->doc);
+    add_meaning_cell(table, field);
 }
 
 static bool print_fields(const nt_experiment *experiment, const void *fields, FILE *out) {

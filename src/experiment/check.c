@@ -61,16 +61,10 @@ static nt_status check_manual(const nt_experiment *experiment) {
 }
 
 /* The macros see to this when the experiment is compiled; a table made by hand comes without them. */
-static bool fits_marker(const nt_field_info *field) {
-    bool is_array = field->type == NT_FIELD_ARRAY || field->type == NT_FIELD_ARRAYS;
-    if (field->marker == NT_HOST || nt__field_is_number(field)) return true;
-    return field->marker == NT_DEVICE ? is_array : field->type == NT_FIELD_STRING;
-}
-
 static nt_status check_types(const nt_experiment *experiment) {
     for (size_t i = 0; i < experiment->field_count; i++) {
         const nt_field_info *field = &experiment->fields[i];
-        if (fits_marker(field)) continue;
+        if (nt__field_fits_marker(field)) continue;
         return nt__fail(
             NT_INVALID,
             "experiment %s (%s): the field %s is a %s and cannot be marked %s: %s. Make it a FIELD (host code "
@@ -78,7 +72,7 @@ static nt_status check_types(const nt_experiment *experiment) {
             experiment->name, experiment->file, field->name, nt__field_type_text(field),
             field->marker == NT_DEVICE ? "DEVICE" : "GRAPH_CONST",
             field->marker == NT_DEVICE ? "an input of a program is a number, an array or a set of arrays"
-                                       : "a constant of a program is a number or a string",
+                                       : "a constant of a program is a number, a string or a list of numbers",
             field->type == NT_FIELD_STRING ? " or GRAPH_CONST" : "");
     }
     return NT_OK;

@@ -32,6 +32,16 @@ void nt__fields_copy(const nt_experiment *from, const void *from_fields, const n
 void nt__field_show(const nt_field_info *field, const void *fields, bool follow, nt__text *out);
 /* bool, integers and floating types. */
 bool nt__field_is_number(const nt_field_info *field);
+/* An array or a set of them. */
+bool nt__field_holds_arrays(const nt_field_info *field);
+/* A text that is one of a few words. */
+bool nt__field_is_choice(const nt_field_info *field);
+/* Adds these words: "relu, gelu". Nothing for another field. */
+void nt__field_print_choices(const nt_field_info *field, nt__text *out);
+bool nt__field_fits_marker(const nt_field_info *field);
+/* Whether a value that C set is one: a choice one of its words, a list with a count that a list may have. */
+nt_status nt__field_check(const nt_field_info *field, const void *fields);
+nt_status nt__fields_check(const nt_experiment *experiment, const void *fields);
 /* Types that text can be read as. */
 bool nt__field_has_flag(const nt_field_info *field);
 /* A number of a field as a double (bool: 0 or 1); other types give 0. */

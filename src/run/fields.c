@@ -9,7 +9,7 @@
 /* ---- arrays of Device fields: the run has references of its own ------------------------------------------------- */
 
 static bool is_held(const nt_field_info *field) {
-    return field->marker == NT_DEVICE && (field->type == NT_FIELD_ARRAY || field->type == NT_FIELD_ARRAYS);
+    return field->marker == NT_DEVICE && nt__field_holds_arrays(field);
 }
 
 /* Gives back what a value of the field in `fields` refers to. */
@@ -91,6 +91,7 @@ nt_status nt__fields_take(nt_run *run, const void *fields, const nt_run_options 
     if (!has_room || (preset && !run->preset)) return NT_OUT_OF_MEMORY;
     run->experiment->set_defaults(run->defaults);
     nt_status status = set_values(run, own, fields, preset);
+    if (status == NT_OK) status = nt__fields_check(run->experiment, own);
     if (status == NT_OK) status = note_given(run, options);
     if (status != NT_OK) return status;
     run->fields = own;
@@ -145,5 +146,6 @@ nt_status nt__fields_derive(nt_run *run) {
     nt_status status = run->experiment->hooks.derive(run->fields, run->data);
     note_derived(run, before);
     status = nt__hook_end(run->experiment, "derive", status);
+    if (status == NT_OK) status = nt__fields_check(run->experiment, run->fields);
     return status == NT_OK && !run->waiting.adopts ? warn_of_replaced(run) : status;
 }

@@ -18,9 +18,9 @@ nt_status nt__log_put(nt_run *run, const nt_log_line *line) {
 
 /* ---- the first line --------------------------------------------------------------------------------------------- */
 
-/* What a line can hold: Host fields that are neither a number nor a string are left out (S-50), and not looked at. */
+/* What a line can hold: Host fields without a text form are left out, and not looked at. */
 static bool is_logged(const nt_field_info *field) {
-    return field->marker != NT_HOST || nt__field_is_number(field) || field->type == NT_FIELD_STRING;
+    return field->marker != NT_HOST || nt__field_has_flag(field);
 }
 
 /* A string's text, "" for NULL; of arrays types and shapes; numbers as they are (S-51). False: memory is short. */

@@ -66,7 +66,7 @@ static const nt__named_array *array_in(const nt__weights *weights, const nt_fiel
 /* ---- values ----------------------------------------------------------------------------------------------------- */
 
 static bool is_array(const nt_field_info *field) {
-    return field->type == NT_FIELD_ARRAY || field->type == NT_FIELD_ARRAYS;
+    return nt__field_holds_arrays(field);
 }
 
 /* Whether two structs print the same for a field that has a text form. */

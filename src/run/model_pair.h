@@ -15,7 +15,7 @@ void nt__difference_add(nt__differences *l, const char *format, ...) NT__PRINTF(
 const char *nt__differences_shown(nt__differences *l);
 
 typedef struct nt__pair_value {
-    _Alignas(16) char bytes[16];
+    _Alignas(16) char bytes[sizeof(nt_ints)]; /* the largest type that has a text form */
 } nt__pair_value;
 
 /* One field, and what the file has for it. */

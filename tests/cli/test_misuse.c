@@ -132,7 +132,7 @@ static void a_wrong_declaration_does_not_compile(void **state) {
         {"DEVICE_POINTER", "field odd: DEVICE takes bool, integers, float, double, nt_array * and nt_arrays *",
          "a struct dataset * is for FIELD"},
         {"DEVICE_TEXT", "field odd: DEVICE takes", "is for FIELD"},
-        {"CONSTANT_ARRAY", "field odd: GRAPH_CONST takes bool, integers, float, double and const char *",
+        {"CONSTANT_ARRAY", "field odd: GRAPH_CONST takes bool, integers, float, double, const char *, nt_ints and nt_reals",
          "an array for DEVICE"},
         {"CONSTANT_STRUCT", "field odd: GRAPH_CONST takes", "a struct dataset is for FIELD"},
     };
