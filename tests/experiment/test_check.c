@@ -71,8 +71,8 @@ static void a_type_that_its_marker_does_not_take_is_refused(void **state) {
          "set "
          "of arrays. Make it a FIELD (host code only) or GRAPH_CONST"},
         {{.name = "table", .type = NT_FIELD_ARRAY, .marker = NT_GRAPH_CONST},
-         "the field table is a nt_array * and cannot be marked GRAPH_CONST: a constant of a program is a number or a "
-         "string. Make it a FIELD (host code only)"},
+         "the field table is a nt_array * and cannot be marked GRAPH_CONST: a constant of a program is a number, a "
+         "string or a list of numbers. Make it a FIELD (host code only)"},
         {{.name = "data", .type = NT_FIELD_OTHER, .marker = NT_DEVICE, .type_name = "struct dataset *"},
          "the field data is a struct dataset * and cannot be marked DEVICE: an input of a program is a number, an "
          "array or "
