@@ -7,6 +7,10 @@
 
 #include "nitro/ops.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* ---- of the family of relu -------------------------------------------------------------------------------------- */
 
 #define nt_relu6(x) nt_relu6_at(x, NT_SITE) /* min(max(x, 0), 6), keeps nan. Gradient: 0 at 0 and 6 */
@@ -53,5 +57,9 @@ nt_tensor nt_log_sigmoid_at(nt_tensor x, nt_site site);
 nt_tensor nt_softsign_at(nt_tensor x, nt_site site);
 nt_tensor nt_mish_at(nt_tensor x, nt_site site);
 nt_tensor nt_glu_at(nt_tensor x, int64_t axis, nt_site site);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

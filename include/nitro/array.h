@@ -9,6 +9,10 @@
 
 #include "nitro/status.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 typedef enum nt_dtype {
     NT_F32,
     NT_F64,
@@ -104,5 +108,9 @@ nt_array *nt_npy_read(const char *path);
 /* Writes format 1.0, beside the target and renamed: a reader sees the old file or the new one, whole. bf16, which NumPy
  * has not, is NT_INVALID. */
 nt_status nt_npy_write(const char *path, const nt_array *array);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

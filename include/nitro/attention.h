@@ -5,6 +5,10 @@
 
 #include "nitro/nn.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 typedef struct nt_attention_options {
     /* bool that broadcasts to [batch, heads, queries, keys]: true where a query may see a key. All when not given. Axes
      * are aligned at the last, and each is 1 or of that size: a mask of the keys of each sample, as for padding, is
@@ -79,5 +83,9 @@ typedef struct nt_multi_head_options {
     nt_multi_head_attention_at(m, name, x, heads, (nt_multi_head_options){__VA_ARGS__}, NT_SITE)
 nt_tensor nt_multi_head_attention_at(nt_model *m, const char *name, nt_tensor x, int64_t heads,
                                      nt_multi_head_options options, nt_site site);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

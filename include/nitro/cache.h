@@ -16,6 +16,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 typedef struct nt_cache_stats_t {
     uint64_t hits;         /* first uses of a program that the process had */
     uint64_t misses;       /* programs compiled */
@@ -50,5 +54,9 @@ void nt_cache_set_limit(size_t programs);
 /* Forgets all programs and sets the counters to 0, once no thread compiles one. Handles keep the programs they hold,
  * and the disk what is on it. */
 void nt_cache_reset(void);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -5,6 +5,10 @@
 
 #include "nitro/tensor.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* A function to check: makes a floating scalar of its inputs; `context` is what nt_check_gradient was given. */
 typedef nt_tensor (*nt_checked_function)(const nt_tensor *inputs, void *context);
 
@@ -33,5 +37,9 @@ typedef struct nt_gradient_report {
     nt_check_gradient_with(function, context, inputs, count, report, (nt_gradient_check_options){__VA_ARGS__})
 nt_status nt_check_gradient_with(nt_checked_function function, void *context, nt_array *const *inputs, size_t count,
                                  nt_gradient_report *report, nt_gradient_check_options options);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -14,6 +14,10 @@
 
 #include "nitro/status.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 typedef struct nt_checkpoint_metric {
     const char *name;
     double value;
@@ -74,5 +78,9 @@ void nt_checkpoint_runs_free(nt_checkpoint_run_list *runs);
  * nt_checkpoint_info_free. */
 nt_status nt_checkpoint_find(const char *text, const char *folder, const char *metric, bool higher_is_better,
                              nt_checkpoint_about **out);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -14,6 +14,10 @@
 
 #include "nitro/ops.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* Tensors in a list end before the first one that is not set. */
 enum { NT_MAX_VALUES = 32 };
 
@@ -94,5 +98,9 @@ typedef nt_values (*nt_backward)(nt_values x, nt_values y, nt_values c, void *co
 #define nt_custom_gradient(function, backward, context, ...) \
     nt_custom_gradient_at(function, backward, context, (nt_values){{__VA_ARGS__}}, NT_SITE)
 nt_values nt_custom_gradient_at(nt_function function, nt_backward backward, void *context, nt_values x, nt_site site);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

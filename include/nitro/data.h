@@ -5,6 +5,10 @@
 
 #include "nitro/array.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* The splits of an experiment, filled by its build_data hook. The first error is kept and ends setup; later calls do
  * nothing. */
 typedef struct nt_data nt_data;
@@ -90,5 +94,9 @@ typedef struct nt_source {
 } nt_source;
 /* Fills a split from a source instead of arrays. The source passes to the data, also when the call fails. */
 nt_status nt_split_source(nt_data *data, const char *split, nt_source source);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -23,6 +23,10 @@
 #include "nitro/fields.h"
 #include "nitro/hooks.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 typedef struct nt_experiment {
     const char *name, *file;
     const char *compiler; /* that compiled it: "gcc 12.2.0" */
@@ -125,5 +129,9 @@ nt_status nt_experiment_print(const nt_experiment *experiment, const void *field
         nt_experiment_register(E##_experiment());                                        \
     }                                                                                    \
     _Static_assert(1, "a semicolon may follow")
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -30,6 +30,10 @@
 #include "nitro/array.h"
 #include "nitro/tensor.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* ---- lists and choices ------------------------------------------------------------------------------------------ */
 
 enum { NT_LIST_MAX = 16 };
@@ -152,5 +156,9 @@ typedef nt_tensor nt_tensor_of_Device_field__mark_it_GRAPH_CONST_for_a_C_value;
     NT_INFO_(T, name_, default_, doc_, NT_DEVICE, offsetof(nt_self_view, name_))
 #define NT_INFO_GRAPH_CONST_(T, name_, default_, doc_) \
     NT_INFO_(T, name_, default_, doc_, NT_GRAPH_CONST, offsetof(nt_self_view, name_))
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

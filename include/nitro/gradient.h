@@ -15,6 +15,10 @@
 
 #include "nitro/tensor.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* dy/dx in the shape of x: zeros where y does not depend on it. y is a floating scalar of this trace; x any floating
  * tensor of it, a parameter, a field, or a value on the way. nt_stop_gradient holds a value constant. Equal expressions
  * are one tensor, so an x that was computed twice is an error: compute it once and use it in both places. In a body of
@@ -26,5 +30,9 @@
 
 nt_tensor nt_grad_at(nt_tensor y, nt_tensor x, nt_site site);
 void nt_grads_at(nt_tensor y, const nt_tensor *inputs, size_t count, nt_tensor *gradients, nt_site site);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

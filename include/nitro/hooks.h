@@ -18,6 +18,10 @@
 #include "nitro/schedule.h"
 #include "nitro/settings.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* ROW(TAG, what it returns, name, (parameters), (arguments)), and VOID(TAG, name, (parameters), (arguments)) for those
  * that return nothing. HOST and VIEW are what the first parameter points at: the experiment's types, or void. */
 #define NT_HOOKS_(ROW, VOID, TAG, HOST, VIEW)                                                                         \
@@ -103,5 +107,9 @@ typedef struct nt_hooks {
 #define NT_HOOK_SETS_(E)                                      \
     NT_HOOKS_(NT_HOOK_SET_, NT_HOOK_VOID_SET_, E, void, void) \
     NT_SETTINGS_(NT_HOOK_SETTING_SET_, E)
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

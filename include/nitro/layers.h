@@ -9,6 +9,10 @@
 
 #include "nitro/nn.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* ---- dense layers, embeddings, dropout -------------------------------------------------------------------------- */
 
 typedef struct nt_dense_options {
@@ -122,5 +126,9 @@ typedef struct nt_batch_norm_options {
  * layer states NAME.mean (zeros) and NAME.variance (ones), f32 at least, which move with each micro-batch. */
 #define nt_batch_norm(m, name, x, ...) nt_batch_norm_at(m, name, x, (nt_batch_norm_options){__VA_ARGS__}, NT_SITE)
 nt_tensor nt_batch_norm_at(nt_model *m, const char *name, nt_tensor x, nt_batch_norm_options options, nt_site site);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

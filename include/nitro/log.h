@@ -11,6 +11,10 @@
 #include "nitro/array.h"
 #include "nitro/status.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 typedef struct nt_log_value {
     const char *name;
     const char *text; /* a string value; NULL: the number */
@@ -65,5 +69,9 @@ typedef struct nt_logger {
     void (*close)(void *state);
     void *context;
 } nt_logger;
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

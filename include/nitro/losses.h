@@ -5,6 +5,10 @@
 
 #include "nitro/ops.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* All of them: what is given must be tensors of this trace, numbers must lie in the ranges that are named here, and the
  * error of anything else is kept for the place of the call, with its name and that of the argument.
  *
@@ -130,5 +134,9 @@ nt_tensor nt_info_nce_at(nt_tensor a, nt_tensor b, nt_tensor temperature, nt_los
  * is made of, as logits, with nt_where first. */
 #define nt_weighted_loss(sum, count) nt_weighted_loss_at(sum, NT_TENSOR(count), NT_SITE)
 nt_tensor nt_weighted_loss_at(nt_tensor sum, nt_tensor count, nt_site site);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -25,6 +25,10 @@
 
 #include "nitro/nn.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* The optimizers of a run, one for each parameter group, during a call of train_step. */
 typedef struct nt_optimizers nt_optimizers;
 
@@ -41,5 +45,9 @@ nt_tensors nt_parameter_grads_at(nt_model *m, nt_tensor loss, const char *scope,
  * Not in a body of control flow (nitro/control.h). */
 #define nt_step(optimizers, gradients) nt_step_at(optimizers, gradients, NT_SITE)
 void nt_step_at(nt_optimizers *optimizers, nt_tensors gradients, nt_site site);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

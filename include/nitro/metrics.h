@@ -6,6 +6,10 @@
 
 #include "nitro/tensor.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* ---- metrics on the host ---------------------------------------------------------------------------------------- */
 
 /* The rows of a batch on the host, padding cut off. */
@@ -58,5 +62,9 @@ typedef enum nt_combine { NT_COMBINE_MEAN, NT_COMBINE_SUM, NT_COMBINE_MAX, NT_CO
 
 void nt_device_metric_at(nt_device_metrics *metrics, const char *name, nt_combine combine, nt_tensor value,
                          nt_tensor count, nt_site site);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

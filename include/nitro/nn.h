@@ -7,6 +7,10 @@
 #include "nitro/gradient.h"
 #include "nitro/ops.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* The model of an experiment while forward or train_step is traced: its scopes and parameters. Kept in a variable and
  * used in another hook, it is an error. */
 typedef struct nt_model nt_model;
@@ -149,5 +153,9 @@ void nt_state_set_at(nt_model *m, const char *name, nt_tensor value, nt_site sit
  * (nitro/control.h) each iteration has a key of its own. */
 #define nt_random_key(m, name) nt_random_key_at(m, name, NT_SITE)
 nt_tensor nt_random_key_at(nt_model *m, const char *name, nt_site site);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -10,6 +10,10 @@
 
 #include "nitro/tensor.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* ---- arithmetic: floating and integer --------------------------------------------------------------------------- */
 
 /* Integers wrap around where a result is not of their type, as NumPy's do. */
@@ -560,9 +564,13 @@ nt_tensor nt_global_avg_pool_at(nt_tensor x, nt_site site);
  * of the function that does not read an empty list. */
 #define NT_AXES_(...) nt_axes_list((int64_t[]){INT64_MIN, ##__VA_ARGS__}, NT_COUNT_(INT64_MIN, ##__VA_ARGS__))
 static inline __attribute__((always_inline)) nt_shape nt_axes_list(const int64_t *marked, int count) {
-    nt_shape axes = {.rank = count - 1};
+    nt_shape axes = {count - 1, {0}};
     for (int i = 1; i < count && i <= NT_MAX_RANK; i++) axes.dims[i - 1] = marked[i];
     return axes;
 }
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

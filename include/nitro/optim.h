@@ -17,6 +17,10 @@
 
 #include "nitro/tensor.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 enum { NT_RULE_MAX_NUMBERS = 8, NT_RULE_MAX_STATES = 6, NT_CHAIN_MAX = 6 };
 
 /* A rule with its numbers. */
@@ -391,5 +395,9 @@ nt_tensor nt_update_spread(const nt_update *u, nt_tensor values);
 /* The rule with numbers, in the order of its kind: nt_rule_of(&kind, 0.9, 1e-8). */
 #define nt_rule_of(kind, ...) nt_rule_with(kind, (const double[NT_RULE_MAX_NUMBERS]){__VA_ARGS__})
 nt_rule nt_rule_with(const nt_rule_kind *kind, const double *numbers);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

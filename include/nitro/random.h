@@ -9,6 +9,10 @@
 
 #include "nitro/tensor.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* Another key: the block (0, data) of `key`; data is a u32 scalar tensor or a C number. Folding does not commute. */
 #define nt_random_fold(key, data) nt_random_fold_at(key, NT_TENSOR(data), NT_SITE)
 /* u8, u16, u32 or u64 of `shape`: u32 are both words of each block joined by exclusive or, narrower ones the low bits
@@ -38,5 +42,9 @@ nt_tensor nt_random_truncated_normal_at(nt_tensor key, nt_dtype dtype, nt_shape 
 nt_tensor nt_random_bernoulli_at(nt_tensor key, nt_tensor p, nt_shape shape, nt_site site);
 nt_tensor nt_random_categorical_at(nt_tensor key, nt_tensor logits, nt_site site);
 nt_tensor nt_random_permutation_at(nt_tensor key, int64_t count, nt_site site);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -10,6 +10,10 @@
 
 #include "nitro/nn.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* What a cell carries, each [batch, units]. Only an LSTM has a cell. */
 typedef struct nt_recurrent_state {
     nt_tensor hidden, cell;
@@ -49,5 +53,9 @@ nt_tensor nt_gru_at(nt_model *m, const char *name, nt_tensor x, int64_t units, n
                     nt_site site);
 nt_tensor nt_rnn_at(nt_model *m, const char *name, nt_tensor x, int64_t units, nt_recurrent_options options,
                     nt_site site);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -17,6 +17,10 @@
 #include "nitro/experiment.h"
 #include "nitro/log.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 typedef struct nt_run nt_run;
 
 /* ---- what a run tells while it works ---------------------------------------------------------------------------- */
@@ -302,5 +306,9 @@ nt_status nt_run_log_image(nt_run *run, const char *name, const nt_array *pixels
 
 /* Counters of the process, of all threads, as one JSON object: cache, transfers, buffers. */
 nt_status nt_stats_write(const char *path);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -14,6 +14,10 @@
 
 #include "nitro/status.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* Called once for each optimizer step, on the training thread, with step >= 1. Control flow and state of its own are
  * allowed; only the step is known again when a run is continued. */
 typedef double (*nt_schedule_function)(int64_t step, int64_t total, void *context);
@@ -169,5 +173,9 @@ typedef struct nt_named_schedule {
  * points and parts are copied. What is wrong with a name is an error of nt_run_new. */
 typedef struct nt_schedules nt_schedules;
 void nt_schedule_set(nt_schedules *schedules, const char *name, nt_schedule schedule);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

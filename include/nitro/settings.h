@@ -12,6 +12,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* Options that can be left out: {true, 5} is given, the zero value is not. A given 0 is a 0. */
 typedef struct nt_maybe_int {
     bool given;
@@ -108,5 +112,9 @@ typedef struct nt_maybe_bool {
 #define NT_SETTING_OPTION_STRING_ const char *
 
 #define NT_SETTING_OPTION_(E, TYPE, name, ...) NT_SETTING_OPTION_##TYPE##_ name;
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

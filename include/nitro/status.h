@@ -13,6 +13,10 @@
 
 #include <stdbool.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 typedef enum nt_status {
     NT_OK = 0,
     NT_INVALID,       /* an argument, field, flag, shape or file that the caller has to change */
@@ -59,5 +63,9 @@ typedef struct nt_running_hook_t {
 /* The innermost one; false when none runs. May be called in the handler of a signal that the thread itself has raised:
  * for a line about a crash. nitro installs no handler; its command does. */
 bool nt_running_hook(nt_running_hook_t *out);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -10,6 +10,10 @@
 
 #include "nitro/array.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* Where a call stands in the user's source. */
 typedef struct nt_site {
     const char *file, *function;
@@ -62,5 +66,9 @@ static inline nt_tensor nt_tensor_number(double number) {
     return (nt_tensor){NT_NUMBER_MARK, 0, number};
 }
 #define NT_TENSOR(x) _Generic((x), nt_tensor : nt_tensor_itself, default : nt_tensor_number)(x)
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

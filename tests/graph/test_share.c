@@ -70,6 +70,7 @@ static void attributes_tell_expressions_apart(void **state) {
     ONE(nt_conv2d(image, kernel, .stride = {2}), nt_conv2d(image, kernel, .stride = {2, 2}));
     TWO(nt_conv2d(image, kernel), nt_conv2d(image, kernel, .stride = {2, 2}));
     TWO(nt_sub(x, nt_exp(x)), nt_sub(nt_exp(x), x));
+    ONE(nt_sigmoid(x), nt_logistic(x));
     TWO(nt_add(x, nt_exp(x)), nt_add(nt_exp(x), x)); /* as they are written */
     end(graph);
 }

@@ -87,7 +87,22 @@ static void try_all(const char *moment) {
 
 static const char *chosen; /* the moment that the calls are made at */
 
+/* What a line about a crash would name: the hook of that name, and after its first operation a place in this file. */
+static void check_running(const char *moment) {
+    static const char *const hooks[] = {"build_data", "derive", "forward", "loss", "metrics", "param_group"};
+    nt_running_hook_t running = {0};
+    for (size_t i = 0; i < sizeof hooks / sizeof *hooks; i++) {
+        if (strcmp(hooks[i], moment) != 0) continue;
+        bool is_traced = strcmp(moment, "forward") == 0 || strcmp(moment, "loss") == 0;
+        bool right = nt_running_hook(&running) && strcmp(running.hook, moment) == 0 &&
+                     strcmp(running.of, "Within") == 0 &&
+                     (!is_traced || (running.line > 0 && strstr(running.file, "test_within.c")));
+        if (!right) complain(moment, "nt_running_hook", NT_INVALID);
+    }
+}
+
 static void at(const char *moment) {
+    check_running(moment);
     if (chosen && strcmp(chosen, moment) == 0) try_all(moment);
 }
 
