@@ -3,7 +3,7 @@
  * A checkpoint is the full state of a run in one file, which training writes into run_dir. The file is a safetensors
  * file, so that other tools can read its arrays; it holds a hash of its own content. "checkpoints.json" in the folder
  * lists the records. Nothing here reads an array, so all of it is fast however large the model is; what loads a record
- * checks every byte of it first. nt_checkpoint of control.h, which saves memory in a gradient, is something else.
+ * checks every byte of it first. nt_remat of control.h, which saves memory in a gradient, is something else.
  */
 #ifndef NITRO_CHECKPOINT_H
 #define NITRO_CHECKPOINT_H

@@ -83,10 +83,10 @@ nt_values nt_cond_at(nt_tensor which, nt_function yes, nt_function no, void *con
 
 /* ---- what the gradient does ------------------------------------------------------------------------------------- */
 
-/* What the body makes of the tensors: nt_checkpoint(block, &context, x).at[0]. The gradient keeps only what goes into
+/* What the body makes of the tensors: nt_remat(block, &context, x).at[0]. The gradient keeps only what goes into
  * the body and computes the rest of it again: less memory, for the time of one more forward pass. */
-#define nt_checkpoint(body, context, ...) nt_checkpoint_at(body, context, (nt_values){{__VA_ARGS__}}, NT_SITE)
-nt_values nt_checkpoint_at(nt_function body, void *context, nt_values x, nt_site site);
+#define nt_remat(body, context, ...) nt_remat_at(body, context, (nt_values){{__VA_ARGS__}}, NT_SITE)
+nt_values nt_remat_at(nt_function body, void *context, nt_values x, nt_site site);
 
 /* Makes the cotangents of x, one for each floating tensor, of its type; one that is not set is zero. `c` are the
  * cotangents of y, zeros where none arrives. */

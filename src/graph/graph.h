@@ -106,9 +106,9 @@ typedef struct nt__trace_place {
 } nt__trace_place;
 nt__trace_place nt__trace_leave_bodies(void);
 void nt__trace_go_back(nt__trace_place place);
-/* Whether what is traced now runs exactly once, as in a checkpoint, and not in a loop or a branch. */
+/* Whether what is traced now runs exactly once, as in the body of nt_remat, and not in a loop or a branch. */
 bool nt__trace_runs_once(void);
-/* What stands for a value of a checkpoint that has ended outside of it; other tensors are themselves. */
+/* What stands for a value in the body of an nt_remat that has ended outside of it; other tensors are themselves. */
 nt_tensor nt__trace_hand_out(nt_tensor x);
 
 /* A scalar that its maker wants known as a quotient: a loss that is a sum over a count. A trace keeps the newest. */

@@ -18,7 +18,7 @@ static void need(search *s, const nt__node *node) {
 }
 
 bool nt__is_inline(const nt__control *control) {
-    return control->op == NT__OP_checkpoint || control->op == NT__OP_custom_gradient;
+    return control->op == NT__OP_remat || control->op == NT__OP_custom_gradient;
 }
 
 /* The values of a loop's carry. */

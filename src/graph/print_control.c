@@ -485,7 +485,7 @@ bool nt__print_control(nt__printer *p, const nt__control *control) {
     switch (control->op) {
     case NT__OP_cond: return print_cond(p, control);
     case NT__OP_barrier: return print_barrier(p, control);
-    case NT__OP_checkpoint:
+    case NT__OP_remat:
     case NT__OP_custom_gradient: return nt__print_nodes(p, control->regions[0]);
     default: return print_loop(p, control);
     }

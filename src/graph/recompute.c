@@ -46,14 +46,14 @@ static nt_values results_of(const nt__control *control) {
     return y;
 }
 
-/* ---- checkpoint ------------------------------------------------------------------------------------------------- */
+/* ---- remat ------------------------------------------------------------------------------------------------------ */
 
-nt_values nt_checkpoint_at(nt_function body, void *context, nt_values x, nt_site site) {
+nt_values nt_remat_at(nt_function body, void *context, nt_values x, nt_site site) {
     nt__control *control = NULL;
-    bool right = nt__trace_under_way(site, "checkpoint") && nt__trace_right() &&
-                 nt__trace_given((const void *)(uintptr_t)body, site, "checkpoint", "body") &&
-                 (control = nt__control_begin(NT__OP_checkpoint, site)) &&
-                 trace_function(control, body, context, &x, "checkpoint") && nt__control_end(control);
+    bool right = nt__trace_under_way(site, "remat") && nt__trace_right() &&
+                 nt__trace_given((const void *)(uintptr_t)body, site, "remat", "body") &&
+                 (control = nt__control_begin(NT__OP_remat, site)) &&
+                 trace_function(control, body, context, &x, "remat") && nt__control_end(control);
     return right ? results_of(control) : nt__failed_values();
 }
 
@@ -89,9 +89,9 @@ static bool begin(recomputation *r) {
     size_t operands = (size_t)r->b->node->operand_count;
     r->barrier = hold_back(r->b, r->results);
     r->map = nt__region_map(r->body);
-    r->inputs = nt__trace_alloc(r->b->site, "checkpoint", operands, sizeof(nt__node *));
-    r->seeds = nt__trace_alloc(r->b->site, "checkpoint", r->results, sizeof *r->seeds);
-    r->out = nt__trace_alloc(r->b->site, "checkpoint", operands, sizeof *r->out);
+    r->inputs = nt__trace_alloc(r->b->site, "remat", operands, sizeof(nt__node *));
+    r->seeds = nt__trace_alloc(r->b->site, "remat", r->results, sizeof *r->seeds);
+    r->out = nt__trace_alloc(r->b->site, "remat", operands, sizeof *r->out);
     return r->barrier && r->map && r->inputs && r->seeds && r->out;
 }
 
@@ -112,7 +112,7 @@ static size_t find_seeds(const recomputation *r) {
     return count;
 }
 
-void nt__gradient_checkpoint(const nt__backward *b, nt_tensor *out) {
+void nt__gradient_remat(const nt__backward *b, nt_tensor *out) {
     recomputation r = {.b = b, .body = b->node->control->regions[0], .results = b->node->control->results.count};
     size_t count = 0, next = 0;
     if (!begin(&r) || !copy_body(&r)) return;

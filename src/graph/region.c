@@ -267,14 +267,14 @@ void nt__trace_go_back(nt__trace_place place) {
 bool nt__trace_runs_once(void) {
     const nt__graph *graph = nt__trace_current();
     const nt__region *region = graph ? graph->region : NULL;
-    while (region && region->control && region->control->op == NT__OP_checkpoint) region = region->outer;
+    while (region && region->control && region->control->op == NT__OP_remat) region = region->outer;
     return !region || !region->control;
 }
 
 nt_tensor nt__trace_hand_out(nt_tensor x) {
     if (!nt__tensor_made(x)) return x;
     nt__node *node = nt__trace_current()->nodes[x.id];
-    while (node && node->region->control && node->region->control->op == NT__OP_checkpoint &&
+    while (node && node->region->control && node->region->control->op == NT__OP_remat &&
            node->region->control->owner)
         node = keep(node);
     return node ? nt__tensor_of(node) : nt__failed();

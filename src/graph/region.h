@@ -29,7 +29,7 @@ enum { NT__DEEPEST_BODY = 32 };
  *   scan       carries, sequences, ...     body                 carries, then stacked values
  *   while      carries, ...                condition, body      carries
  *   cond       which, ...                  true, false          those of the branch taken
- *   checkpoint any                         body                 those of the body
+ *   remat      any                         body                 those of the body
  *   custom     inputs, ...                 function, backward   those of the function
  *   barrier    any                         none                 the operands
  */

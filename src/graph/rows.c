@@ -357,7 +357,7 @@ static void look_at_control(search *s, const nt__control *control) {
     case NT__OP_scan:
     case NT__OP_while: look_at_loop(s, control); break;
     case NT__OP_cond: look_at_choice(s, control); break;
-    case NT__OP_checkpoint:
+    case NT__OP_remat:
     case NT__OP_custom_gradient: look_at_function(s, control); break;
     case NT__OP_barrier:
         for (size_t i = 0; i < control->results.count; i++)

@@ -53,7 +53,7 @@ static bool copy_ports(nt__program *program, const nt__program_spec *spec) {
     return true;
 }
 
-/* What checkpoints compute again must not become one with the first time. The engines for the host take the barriers
+/* What nt_remat computes again must not become one with the first time. The engines for the host take the barriers
  * away too early, by a pass that other engines need. */
 static bool must_keep_barriers(const nt__program *program) {
     return program->printed.has_barriers && strcmp(nt__engine_facts_of(program->engine)->platform, "cpu") == 0;

@@ -264,13 +264,13 @@ static nt_values layer(nt_values x, void *context) {
 }
 
 static nt_values two_layers(nt_values x, void *context) {
-    return layer(nt_checkpoint(layer, context, x.at[0]), context);
+    return layer(nt_remat(layer, context, x.at[0]), context);
 }
 
-static nt_tensor checkpoints(const nt_tensor *x) {
+static nt_tensor remats(const nt_tensor *x) {
     outside = x;
-    nt_values first = nt_checkpoint(layer, NULL, x[SEQUENCE]);
-    nt_values second = nt_checkpoint(two_layers, NULL, nt_add(first.at[0], first.at[1]));
+    nt_values first = nt_remat(layer, NULL, x[SEQUENCE]);
+    nt_values second = nt_remat(two_layers, NULL, nt_add(first.at[0], first.at[1]));
     return nt_sum(nt_mul(second.at[0], x[SEQUENCE]));
 }
 
@@ -279,9 +279,9 @@ static nt_values loop_within(nt_values x, void *context) {
     return (nt_values){{nt_scan(branching_step, NULL, .carry = {outside[VECTOR]}, .inputs = {x.at[0]}).outputs[0]}};
 }
 
-static nt_tensor checkpoint_of_a_scan(const nt_tensor *x) {
+static nt_tensor remat_of_a_scan(const nt_tensor *x) {
     outside = x;
-    return nt_sum(nt_square(nt_checkpoint(loop_within, NULL, nt_sin(x[SEQUENCE])).at[0]));
+    return nt_sum(nt_square(nt_remat(loop_within, NULL, nt_sin(x[SEQUENCE])).at[0]));
 }
 
 /* What is computed again draws what it drew the first time. */
@@ -292,15 +292,15 @@ static nt_values dropped_layer(nt_values x, void *context) {
     return layer((nt_values){{nt_where(kept, nt_mul(x.at[0], 2), 0)}}, NULL);
 }
 
-static nt_loop checkpointed_step(nt_loop now, void *context) {
+static nt_loop remat_step(nt_loop now, void *context) {
     (void)context;
-    nt_values y = nt_checkpoint(dropped_layer, &now.index, nt_add(now.carry[0], now.inputs[0]));
+    nt_values y = nt_remat(dropped_layer, &now.index, nt_add(now.carry[0], now.inputs[0]));
     return (nt_loop){.carry = {y.at[0]}, .outputs = {y.at[1]}};
 }
 
-static nt_tensor scan_of_checkpoints(const nt_tensor *x) {
+static nt_tensor scan_of_remats(const nt_tensor *x) {
     outside = x;
-    nt_loop all = nt_scan(checkpointed_step, NULL, .carry = {x[VECTOR]}, .inputs = {x[SEQUENCE]});
+    nt_loop all = nt_scan(remat_step, NULL, .carry = {x[VECTOR]}, .inputs = {x[SEQUENCE]});
     return nt_add(nt_sum(all.outputs[0]), nt_sum(all.carry[0]));
 }
 
@@ -329,7 +329,7 @@ static nt_values custom_within(nt_values x, void *context) {
 static nt_tensor custom_gradients(const nt_tensor *x) {
     outside = x;
     nt_loop all = nt_scan(custom_step, NULL, .carry = {x[VECTOR]}, .inputs = {x[SEQUENCE]});
-    return nt_sum(nt_checkpoint(custom_within, NULL, all.carry[0]).at[0]);
+    return nt_sum(nt_remat(custom_within, NULL, all.carry[0]).at[0]);
 }
 
 /* A softmax, whose gradient is its own, in each sort of body, in a function with its own gradient, and where what it
@@ -340,7 +340,7 @@ static nt_values weighed(nt_values x, void *context) {
 }
 
 static nt_values weighed_twice(nt_values x, void *context) {
-    return nt_checkpoint(weighed, context, nt_softmax(x.at[0], 0));
+    return nt_remat(weighed, context, nt_softmax(x.at[0], 0));
 }
 
 static nt_values slope_of_weights(nt_values x, void *context) {
@@ -415,7 +415,7 @@ static nt_tensor places_compared(nt_tensor x) {
     outside = all;
     nt_tensor squared = nt_square(x), given = nt_tanh(x);
     nt_tensor inside = nt_cond(nt_less(nt_sum(x), 1e9), slope_here, slope_here, &squared, given).at[0];
-    nt_tensor again = nt_checkpoint(slope_here, &squared, given).at[0];
+    nt_tensor again = nt_remat(slope_here, &squared, given).at[0];
     nt_tensor plain = slope_here((nt_values){{given}}, &squared).at[0];
     return nt_stack(0, nt_sum(nt_abs(nt_sub(inside, plain))), nt_sum(nt_abs(nt_sub(again, plain))), nt_sum(plain));
 }
@@ -485,10 +485,10 @@ static const struct {
     {scan_once, 2},
     {nested_scans, 2},
     {branches_in_a_scan, 2},
-    {checkpoints, 1},
+    {remats, 1},
     {empty_branches, 1},
-    {checkpoint_of_a_scan, 1},
-    {scan_of_checkpoints, 2},
+    {remat_of_a_scan, 1},
+    {scan_of_remats, 2},
     {custom_gradients, 2},
     {softmaxes, 2},
     {gradients_in_a_scan, 1},

@@ -53,8 +53,8 @@ static nt_tensor goes_on(nt_loop now, void *context) {
 }
 
 /* A function each, so that a level has on the stack what it needs and no more. */
-static nt_tensor in_checkpoint(nt_tensor x, inner *i) {
-    return nt_checkpoint(in_values, i, x).at[0];
+static nt_tensor in_remat(nt_tensor x, inner *i) {
+    return nt_remat(in_values, i, x).at[0];
 }
 
 static nt_tensor in_custom_gradient(nt_tensor x, inner *i) {
@@ -73,9 +73,9 @@ static nt_tensor in_while(nt_tensor x, inner *i) {
     return nt_while(goes_on, in_loop, i, x).carry[0];
 }
 
-enum { CHECKPOINT, CUSTOM, COND, SCAN, WHILE, KINDS };
+enum { REMAT, CUSTOM, COND, SCAN, WHILE, KINDS };
 static nt_tensor (*const bodies[KINDS])(nt_tensor x, inner *i) = {
-    [CHECKPOINT] = in_checkpoint, [CUSTOM] = in_custom_gradient, [COND] = in_cond, [SCAN] = in_scan, [WHILE] = in_while,
+    [REMAT] = in_remat, [CUSTOM] = in_custom_gradient, [COND] = in_cond, [SCAN] = in_scan, [WHILE] = in_while,
 };
 
 /* `left` bodies of the kind, one in the other. */

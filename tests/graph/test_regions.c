@@ -272,7 +272,7 @@ static nt_values make_outside(nt_values x, void *context) {
 }
 
 static nt_loop around_outside(nt_loop now, void *context) {
-    return (nt_loop){.carry = {nt_checkpoint(make_outside, context, now.carry[0]).at[0]}};
+    return (nt_loop){.carry = {nt_remat(make_outside, context, now.carry[0]).at[0]}};
 }
 
 /* What a body makes for the whole program is used there and outside. */
@@ -302,7 +302,7 @@ static void claims_reach_arguments_through_bodies(void **state) {
     (void)state;
     nt__graph *graph = nt__trace_begin();
     nt_tensor labels = input(0, NT_I32, nt_dims(3)), others = input(1, NT_I32, nt_dims(2));
-    nt_checkpoint(claim, &others, labels);
+    nt_remat(claim, &others, labels);
     nt_cond(nt_equal(nt_sum(labels), 0), claim, claim, &others, labels);
     size_t count;
     const nt__claim *claims = nt__claims(graph, &count);
@@ -506,7 +506,7 @@ static void after_an_error_the_results_are_failed_tensors(void **state) {
     assert_true(nt__tensor_failed(nt_neg(loop.outputs[NT_MAX_VALUES - 1])));
     assert_true(nt__tensor_failed(nt_cond(x, as_it_is, as_it_is, NULL, x).at[3]));
     nt__trace_end(graph);
-    assert_true(nt__tensor_failed(nt_checkpoint(as_it_is, NULL, x).at[0]));
+    assert_true(nt__tensor_failed(nt_remat(as_it_is, NULL, x).at[0]));
     if (!strstr(nt_error_message(), "no trace is under way")) fail_msg("%s", nt_error_message());
 }
 
@@ -526,7 +526,7 @@ static nt_values own_backward(nt_values x, nt_values y, nt_values c, void *conte
 
 static nt_loop every_kind(nt_loop now, void *context) {
     (void)context;
-    nt_tensor x = nt_checkpoint(all_of_it, NULL, now.carry[0]).at[0];
+    nt_tensor x = nt_remat(all_of_it, NULL, now.carry[0]).at[0];
     x = nt_cond(nt_equal(now.index, 1), all_of_it, twice_the_same, NULL, x).at[0];
     return (nt_loop){.carry = {nt_custom_gradient(as_it_is, own_backward, NULL, x).at[0]}};
 }

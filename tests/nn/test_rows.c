@@ -101,8 +101,8 @@ static nt_tensor recurrent(const model *b) {
 static nt_values block(nt_values x, void *context) {
     return (nt_values){{nt_tanh(nt_dense(context, "block", x.at[0], WIDTH))}};
 }
-static nt_tensor checkpointed(const model *b) {
-    return nt_checkpoint(block, b->m, b->x).at[0];
+static nt_tensor in_remat(const model *b) {
+    return nt_remat(block, b->m, b->x).at[0];
 }
 /* What a physics-informed net returns beside u. */
 static nt_tensor derivative(const model *b) {
@@ -151,7 +151,7 @@ static void models_whose_samples_are_by_themselves(void **state) {
                 {"embedding", embedding},
                 {"transformer", transformer},
                 {"recurrent", recurrent},
-                {"checkpoint", checkpointed},
+                {"remat", in_remat},
                 {"derivative", derivative},
                 {"chosen", chosen},
                 {"contracted", contracted},

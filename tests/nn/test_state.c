@@ -200,18 +200,18 @@ static nt_values running_mean(nt_values x, void *context) {
 }
 
 static nt_values around_mean(nt_values x, void *context) {
-    return nt_checkpoint(running_mean, context, x.at[0]);
+    return nt_remat(running_mean, context, x.at[0]);
 }
 
 static nt_loop mean_in_a_loop(nt_loop now, void *context) {
     return (nt_loop){.carry = {running_mean((nt_values){{now.carry[0]}}, context).at[0]}};
 }
 
-/* What a checkpoint sets is set once, by the forward pass and not by what the gradient computes again. */
-static void a_checkpoint_may_set_a_state(void **state) {
+/* What the body of nt_remat sets is set once, by the forward pass and not by what the gradient computes again. */
+static void a_remat_may_set_a_state(void **state) {
     fixture *f = *state;
     nt_tensor x = nt__input(9, 0, "x", (nt__type){NT_F32, nt_dims(2, 3)}), value, next, gradient;
-    nt_tensor y = nt_checkpoint(around_mean, f->model, x).at[0];
+    nt_tensor y = nt_remat(around_mean, f->model, x).at[0];
     nt__gradient(nt_sum(nt_square(y)), &x, 1, &gradient, NULL);
     assert_true(nt__model_update(f->model, 0, &value, &next));
     assert_true(nt_shape_equal(nt_shape_of(next), nt_dims(3)));
@@ -253,7 +253,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(what_is_not_declared_cannot_be_set, begin, end),
         cmocka_unit_test_setup_teardown(a_state_keeps_its_type, begin, end),
         cmocka_unit_test_setup_teardown(a_state_is_set_once, begin, end),
-        cmocka_unit_test_setup_teardown(a_checkpoint_may_set_a_state, begin, end),
+        cmocka_unit_test_setup_teardown(a_remat_may_set_a_state, begin, end),
         cmocka_unit_test_setup_teardown(a_loop_and_a_branch_set_no_state, begin, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

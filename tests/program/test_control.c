@@ -1,4 +1,4 @@
-/* Programs with control flow: the memory that checkpoints save, and what is told of a change inside a body. */
+/* Programs with control flow: the memory that nt_remat saves, and what is told of a change inside a body. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -23,7 +23,7 @@ static nt_values residual(nt_values x, void *context) {
 }
 
 /* The gradients of a chain of layers. */
-static nt__program *new_chain(bool checkpoints, const nt__options *options) {
+static nt__program *new_chain(bool remats, const nt__options *options) {
     nt_tensor weights[LAYERS], gradients[LAYERS];
     nt__result results[LAYERS];
     nt__port ports[LAYERS];
@@ -32,7 +32,7 @@ static nt__program *new_chain(bool checkpoints, const nt__options *options) {
     nt_tensor x = nt__input(0, LAYERS, "x", (nt__type){NT_F32, nt_dims(ROWS, WIDTH)});
     for (int i = 0; i < LAYERS; i++) weights[i] = nt__input(0, i, "weight", (nt__type){NT_F32, nt_dims(WIDTH, WIDTH)});
     for (int i = 0; i < LAYERS; i++)
-        x = checkpoints ? nt_checkpoint(residual, &weights[i], x).at[0] : residual((nt_values){{x}}, &weights[i]).at[0];
+        x = remats ? nt_remat(residual, &weights[i], x).at[0] : residual((nt_values){{x}}, &weights[i]).at[0];
     nt__gradient(nt_sum(nt_square(x)), weights, LAYERS, gradients, NULL);
     for (int i = 0; i < LAYERS; i++) {
         results[i] = (nt__result){"gradient", gradients[i], {0}};
@@ -43,7 +43,7 @@ static nt__program *new_chain(bool checkpoints, const nt__options *options) {
     nt__trace_end(graph);
     nt__program *program;
     nt__program_spec spec = {.role = "gradient",
-                             .experiment = checkpoints ? "Checkpoints" : "Chain",
+                             .experiment = remats ? "Remat" : "Chain",
                              .results = ports,
                              .result_count = LAYERS,
                              .options = options,
@@ -52,19 +52,19 @@ static nt__program *new_chain(bool checkpoints, const nt__options *options) {
     return program;
 }
 
-static int64_t temporary_bytes(bool checkpoints, const nt__options *options) {
-    nt__program *program = new_chain(checkpoints, options);
+static int64_t temporary_bytes(bool remats, const nt__options *options) {
+    nt__program *program = new_chain(remats, options);
     nt__executable_memory memory;
     assert_ok(nt__program_memory(program, &memory));
     nt__program_free(program);
     return memory.temporary_bytes;
 }
 
-static void checkpoints_save_memory(void **state) {
+static void remat_saves_memory(void **state) {
     (void)state;
     int64_t without = temporary_bytes(false, NULL), with = temporary_bytes(true, NULL);
     assert_true(without >= (int64_t)LAYERS * ROWS * WIDTH * 4);
-    if (with > without / 3) fail_msg("%lld bytes with checkpoints, %lld without", (long long)with, (long long)without);
+    if (with > without / 3) fail_msg("%lld bytes with nt_remat, %lld without", (long long)with, (long long)without);
     static const char *const texts[] = {"xla_disable_hlo_passes=rng-expander"};
     nt__options *options;
     assert_ok(nt__options_read(texts, 1, &options));
@@ -136,7 +136,7 @@ static int forget(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(checkpoints_save_memory),
+        cmocka_unit_test(remat_saves_memory),
         cmocka_unit_test(a_change_in_a_body_is_told_with_its_place),
     };
     return cmocka_run_group_tests(tests, open_one_device, forget);

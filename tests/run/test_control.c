@@ -70,7 +70,7 @@ static nt_values never(nt_values x, void *context) {
 
 static nt_loop checkpointed(nt_loop now, void *context) {
     declare(context);
-    return (nt_loop){.carry = {nt_checkpoint(once, context, now.carry[0], now.inputs[0]).at[0]}};
+    return (nt_loop){.carry = {nt_remat(once, context, now.carry[0], now.inputs[0]).at[0]}};
 }
 
 static nt_loop branching(nt_loop now, void *context) {

@@ -100,7 +100,7 @@ static nt_loop steps_in_a_loop(nt_loop now, void *context) {
 }
 #define GIVEN value, nt_full(NT_F32, nt_dims(NOISE, WIDTH), 1)
 HOOK(in_a_branch, nt_cond(nt_less(value, 1), steps_in_a_body, steps_in_a_body, optimizers, GIVEN); return value;)
-HOOK(in_a_checkpoint, nt_checkpoint(steps_in_a_body, optimizers, GIVEN); return value;)
+HOOK(in_a_checkpoint, nt_remat(steps_in_a_body, optimizers, GIVEN); return value;)
 HOOK(in_a_scan, nt_scan(steps_in_a_loop, optimizers, .carry = {GIVEN}, .length = 2); return value;)
 
 /* Gradients of the trace that learns the parameters, in the one that makes the program. */
