@@ -237,7 +237,7 @@ typedef struct nt_muon_options {
 #define nt_muon(...) nt_muon_with((nt_muon_options){__VA_ARGS__})
 nt_rule nt_muon_with(nt_muon_options options);
 
-/* ---- rules that evaluate with other parameters than they train ------------------------------------------------- */
+/* ---- rules that evaluate with other parameters than they train -------------------------------------------------- */
 
 typedef struct nt_schedule_free_options {
     const struct nt_options_are_given_by_name *by_name;

@@ -73,7 +73,7 @@ void nt__unlock_folder(int descriptor) {
     if (descriptor >= 0) close(descriptor);
 }
 
-/* ---- what killed processes left ---------------------------------------------------------------------------------- */
+/* ---- what killed processes left --------------------------------------------------------------------------------- */
 
 /* "<name>.new.<process>-<counter>-<time>.tmp", as nt__new_file_open names a file under the lock. */
 static bool is_leftover(const char *name) {

@@ -68,7 +68,7 @@ static bool read_range(const char *text, int64_t *low, int64_t *high) {
     return *low <= *high;
 }
 
-/* H7: what there is instead. */
+/* What there is instead. */
 static nt_status choose_rows(const nt__history *history, const char *range, nt__history_view *view) {
     int64_t low, high;
     view->first = 0;
@@ -87,7 +87,7 @@ static nt_status choose_rows(const nt__history *history, const char *range, nt__
                     (long long)history->rows[0].epoch, (long long)history->rows[history->row_count - 1].epoch);
 }
 
-/* H3, H5: the loss, the metric of the best, the others; or those that were named, in the same order. */
+/* The loss, the metric of the best, the others; or those that were named, in the same order. */
 static nt_status choose_columns(const nt__history *history, const nt__words *names, const nt__best *best,
                                 size_t *columns, size_t *count) {
     bool *wanted = nt__alloc(history->metric_count, sizeof *wanted);

@@ -36,7 +36,6 @@ static const nt__history_row *row_at(const table *t, size_t i) {
     return &t->view->history->rows[t->view->first + i];
 }
 
-/* H13. */
 static void choose_decimals(const table *t, column *c) {
     double smallest = INFINITY, largest = 0;
     c->whole = true;
@@ -93,14 +92,13 @@ static size_t best_row(const nt__history_view *view) {
     return is_shown ? view->best->row - view->first : view->count;
 }
 
-/* H10. */
 static size_t budget_of(const nt__history_view *view) {
     size_t rows = view->screen.rows;
     if (!rows) return view->count;
     return rows > LINES_AROUND + LEAST_ROWS ? rows - LINES_AROUND : LEAST_ROWS;
 }
 
-/* H12: two blanks in front of each column, and the mark. */
+/* Two blanks in front of each column, and the mark. */
 static size_t width_of(const table *t) {
     size_t width = 2 + 3;
     for (size_t i = 0; i < t->count; i++) width += t->columns[i].width + 2;
@@ -208,7 +206,7 @@ static void note_best(const table *t, FILE *out) {
                  number_text(&c, *nt__row_value(row, best->metric), text), (long long)row->epoch);
 }
 
-/* H15: as many rows as fit, around the best one or else the last one. */
+/* As many rows as fit, around the best one or else the last one. */
 static void note_thinned(const table *t, FILE *out) {
     const nt__history_view *view = t->view;
     if (t->shown == view->count) return;

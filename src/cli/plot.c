@@ -26,7 +26,7 @@ static bool is_among(const char *name, const nt__words *names) {
     return false;
 }
 
-/* H20: those that were named, else every column; the loss of the steps where no epoch has ended. */
+/* Those that were named, else every column; the loss of the steps where no epoch has ended. */
 static nt_status choose_names(plotting *p) {
     nt__words_add_all(&p->names, &p->options->metrics);
     for (size_t r = 0; p->options->metrics.count == 0 && r < p->run_count; r++)
@@ -48,7 +48,7 @@ static nt_status choose_axis(const nt__command_options *options, const char *nam
 
 /* ---- panels ----------------------------------------------------------------------------------------------------- */
 
-/* H21: the best epoch of a column. */
+/* The best epoch of a column. */
 static nt_status mark(plotting *p, const nt__history *run, const char *name, nt__axis axis, nt__plot_curve *curve,
                       nt__plot_panel *panel) {
     nt__best best;

@@ -18,7 +18,7 @@ enum {
     TICKS = 6,
     CELL = 32
 };
-static const double margin = 0.05, margin_with_mark = 0.12; /* of the range, above and below (H22) */
+static const double margin = 0.05, margin_with_mark = 0.12; /* of the range, above and below */
 
 /* Seven that people who see few colours tell apart (Okabe and Ito). */
 static const double palette[][3] = {{0.00, 0.45, 0.70}, {0.90, 0.62, 0.00}, {0.00, 0.62, 0.45}, {0.84, 0.37, 0.00},
@@ -145,7 +145,7 @@ static void draw_line(const area *a, const nt__curve *curve, size_t number) {
     cairo_stroke(a->c);
 }
 
-/* H22: a white star of five points, with the line's colour around. */
+/* A white star of five points, with the line's colour around. */
 static void draw_mark(const area *a, const nt__plot_curve *curve, size_t number) {
     double x = place_x(a, curve->mark_x), y = place_y(a, curve->mark_y);
     for (int i = 0; i < 10; i++) {

@@ -78,7 +78,7 @@ nt_status nt__split_check_bounds(const nt__split *split, const char *name, const
  * A split without the field passes. The error ends with the advice, a constant text, unless it is NULL. */
 nt_status nt__data_claim(nt_data *data, const char *field, const nt__bounds *bounds, const char *advice);
 
-/* ---- checksums of a split (checksum.c) --------------------------------------------------------------------------- */
+/* ---- checksums of a split (checksum.c) -------------------------------------------------------------------------- */
 
 /* The fields in the order of their names, whatever order they were given in; NULL before the first and behind the last.
  */

@@ -152,7 +152,6 @@ static nt_status hand_out(handed *h, int64_t epoch, int64_t index, nt_host_batch
     return NT_OK;
 }
 
-/* LP-21 */
 static nt_status check_came(const nt__split_field *field, const nt_array *came, int64_t rows) {
     char wanted_text[NT__TYPE_TEXT], came_text[NT__TYPE_TEXT];
     nt__type wanted = nt__field_type(field, rows);

@@ -134,7 +134,7 @@ static nt_status check_options(const char *name, const nt_split_options *options
 
 enum { MOST_WORKERS = 1024, MOST_WAITING = 1 << 20, USUAL_TIME_LIMIT = 60 };
 
-/* PF-3: what is 0 gets its default. */
+/* What is 0 gets its default. */
 static void fill_defaults(nt_split_options *options) {
     if (options->workers == 0) options->workers = 1;
     if (options->host_batches == 0) options->host_batches = 2 * options->workers;
@@ -142,7 +142,6 @@ static void fill_defaults(nt_split_options *options) {
     if (options->time_limit == 0) options->time_limit = USUAL_TIME_LIMIT;
 }
 
-/* PF-4 */
 static nt_status check_limits(const char *name, const nt_split_options *options) {
     if (options->workers < 0 || options->workers > MOST_WORKERS)
         return nt__fail(NT_INVALID, "split '%s': workers is %d, it must be 1 to %d, or 0 for 1", name, options->workers,

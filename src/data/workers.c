@@ -100,7 +100,7 @@ static void leave(nt__worker *worker) {
     nt__stream_release(s);
 }
 
-/* The source has ended the thread: it will never come back from its read (B64). */
+/* The source has ended the thread: it will never come back from its read. */
 static void die(void *argument) {
     nt__worker *worker = argument;
     nt__fail(

@@ -69,21 +69,35 @@ void nt__field_print(const nt_field_info *field, const void *fields, nt__text *o
     nt__field_types[field->type].print(field, (const char *)fields + field->offset, out);
 }
 
-/* What print_bytes writes. NULL: it is none of that. */
+static int hex_digit(char c) {
+    static const char digits[] = "0123456789abcdef";
+    const char *found = c ? strchr(digits, c) : NULL;
+    return found ? (int)(found - digits) : -1;
+}
+
+/* What nt__print_quoted writes after a backslash: a quote, a backslash, or x and two digits, which are not 00. -1: none
+ * of that. */
+static int escaped_byte(const char *at, size_t *length) {
+    *length = 1;
+    if (*at == '"' || *at == '\\') return *at;
+    int high = *at == 'x' ? hex_digit(at[1]) : -1, low = high >= 0 ? hex_digit(at[2]) : -1;
+    *length = 3;
+    return low >= 0 && high * 16 + low > 0 ? high * 16 + low : -1;
+}
+
+/* NULL: it is not what nt__print_quoted writes, or memory is short. */
 static char *unescape(const char *text, nt__arena *arena) {
     size_t length = strlen(text);
     if (length < 2 || text[0] != '"' || text[length - 1] != '"') return NULL;
     char *bytes = nt__arena_strdup(arena, text), *to = bytes;
     if (!bytes) return NULL;
-    for (const char *at = text + 1; at < text + length - 1; at++) {
-        unsigned byte;
-        bool is_escape = *at == '\\';
-        if (is_escape && at[1] == 'x' && sscanf(at + 2, "%2x", &byte) == 1) {
-            *to++ = (char)byte;
-            at += 3;
-        } else {
-            *to++ = is_escape ? *++at : *at;
-        }
+    for (const char *at = text + 1, *end = text + length - 1; at < end;) {
+        size_t taken = 1;
+        int byte = *at == '\\' ? escaped_byte(at + 1, &taken) : (unsigned char)*at;
+        taken += *at == '\\';
+        if (byte < 0 || at + taken > end || *at == '"') return NULL;
+        *to++ = (char)byte;
+        at += taken;
     }
     *to = 0;
     return bytes;

@@ -265,7 +265,7 @@ void nt__window_pad_same(nt__window *window, int axis, int64_t size);
 void nt__window_pad_for(nt__window *window, int axis, int64_t size, int64_t count);
 /* The padding before of the window that runs the other way. */
 int64_t nt__window_opposite_low(const nt__window *window, int axis);
-/* ---- lists with a number for each spatial axis, as options have them (lists.c) ---- */
+/* ---- lists with a number for each spatial axis, as options have them (lists.c) ---------------------------------- */
 
 /* Options as the user's call has them. */
 typedef struct nt__list_options {

@@ -47,7 +47,7 @@ static int place_in(nt_shape list, int64_t entry) {
     return i;
 }
 
-/* ---- elements ---------------------------------------------------------------------------------------------------- */
+/* ---- elements --------------------------------------------------------------------------------------------------- */
 
 nt__row_axis nt__track_mixed(const nt__node *node, const nt__row_axis *operands) {
     (void)node, (void)operands;
@@ -80,7 +80,7 @@ static bool are_none(const nt__node *node, const nt__row_axis *operands, int fir
     return true;
 }
 
-/* ---- shapes ------------------------------------------------------------------------------------------------------ */
+/* ---- shapes ----------------------------------------------------------------------------------------------------- */
 
 /* In the order of elements the rows have `before` parts in front of them and as many elements behind as there are
  * left: the axis of the new shape that has all of them is looked for. */
@@ -160,7 +160,7 @@ nt__row_axis nt__track_flip(const nt__node *node, const nt__row_axis *operands) 
     return unless_listed(node->attributes.lists[0], operands[0]);
 }
 
-/* ---- indices ----------------------------------------------------------------------------------------------------- */
+/* ---- indices ---------------------------------------------------------------------------------------------------- */
 
 enum { WINDOW, BATCHING, INDEXED }; /* as in index.c */
 
@@ -217,7 +217,7 @@ nt__row_axis nt__track_top_k(const nt__node *node, const nt__row_axis *operands)
     return unless_listed(nt_dims(node->type.shape.rank - 1), operands[0]);
 }
 
-/* ---- sums -------------------------------------------------------------------------------------------------------- */
+/* ---- sums ------------------------------------------------------------------------------------------------------- */
 
 nt__row_axis nt__track_reduce(const nt__node *node, const nt__row_axis *operands) {
     nt_shape axes = node->attributes.lists[0];
@@ -260,7 +260,7 @@ nt__row_axis nt__track_window(const nt__node *node, const nt__row_axis *operands
     return alone ? rows : mixed;
 }
 
-/* ---- bodies ------------------------------------------------------------------------------------------------------ */
+/* ---- bodies ----------------------------------------------------------------------------------------------------- */
 
 static void look_at(search *s, const nt__region *region);
 
@@ -367,7 +367,7 @@ static void look_at_control(search *s, const nt__control *control) {
     }
 }
 
-/* ---- nodes in their order ---------------------------------------------------------------------------------------- */
+/* ---- nodes in their order --------------------------------------------------------------------------------------- */
 
 static void look_at_node(search *s, const nt__node *node) {
     nt__row_axis operands[NT__MAX_OPERANDS];

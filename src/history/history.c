@@ -102,7 +102,7 @@ static bool is_place(const char *name) {
     return false;
 }
 
-/* H1: a row has the mean loss of the epoch and its validation metrics, one named loss in its place. */
+/* A row has the mean loss of the epoch and its validation metrics, one named loss in its place. */
 static nt_status take_metrics(nt__history *history, json_t *line) {
     nt__history_row *row = row_of(history, json_integer_value(json_object_get(line, "epoch")));
     if (!row) return NT_OUT_OF_MEMORY;

@@ -93,7 +93,7 @@ int64_t nt__history_steps(const nt__history *history);
  * run was resumed from. */
 double nt__history_seconds(const nt__history *history, const char *state, int64_t now);
 
-/* ---- the best epoch (best.c, direction.c) ------------------------------------------------------------------------ */
+/* ---- the best epoch (best.c, direction.c) ----------------------------------------------------------------------- */
 
 typedef enum nt__direction { NT__DIRECTION_UNKNOWN, NT__SMALLER_IS_BETTER, NT__LARGER_IS_BETTER } nt__direction;
 /* Which values of a metric are better, as its name says: accuracy, auc, f1 and what metric libraries have the larger
@@ -151,7 +151,8 @@ typedef struct nt__run_folders {
     nt__run_folder *items;
     size_t count, capacity;
 } nt__run_folders;
-/* Folders with a log or other files of a run, `folder` itself or up to four levels below, the one written last first. */
+/* Folders with a log or other files of a run, `folder` itself or up to four levels below, the one written last first.
+ */
 nt_status nt__run_folders_find(const char *folder, nt__run_folders *out);
 void nt__run_folders_free(nt__run_folders *folders);
 

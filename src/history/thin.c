@@ -1,4 +1,4 @@
-/* Which rows of a long table are shown where there is room for few. Rule H11 of the reference's description.
+/* Which rows of a long table are shown where there is room for few.
  * Not here: the table.
  */
 #include "history/history.h"

@@ -37,7 +37,7 @@ bool nt__log_position_at(const nt__log *log, size_t index, nt__log_position *out
 nt_status nt__log_line(nt__log *log, const nt_log_line *line);
 void nt__log_close(nt__log *log);
 
-/* ---- JSON Lines: <run_dir>/metrics.jsonl, one object a line, written line by line -------------------------------- */
+/* ---- JSON Lines: <run_dir>/metrics.jsonl, one object a line, written line by line ------------------------------- */
 
 extern const nt_logger nt__jsonl_logger;
 
@@ -50,13 +50,13 @@ nt_status nt__jsonl_open(const char *path, nt__jsonl **out);
 nt_status nt__jsonl_continue(const char *path, int64_t length, nt__jsonl **out);
 /* Bytes of its lines: what nt__jsonl_continue is given to go on behind them. */
 int64_t nt__jsonl_length(const nt__jsonl *log);
-/* One line: the values, then type, and with a context that, step and epoch (J3, J4), which win over values of the same
+/* One line: the values, then type, and with a context that, step and epoch, which win over values of the same
  * name. An error when a name or a text is not UTF-8. A line that cannot be written whole is not there. Whole numbers
  * have no point, others 9 digits. Histograms and images are left out. */
 nt_status nt__jsonl_line(nt__jsonl *log, const nt_log_line *line);
 void nt__jsonl_close(nt__jsonl *log);
 
-/* ---- CSV: <run_dir>/metrics.csv, a row for each value ------------------------------------------------------------ */
+/* ---- CSV: <run_dir>/metrics.csv, a row for each value ----------------------------------------------------------- */
 
 /* type,context,epoch,step,name,value; the three in the middle are empty for lines without a context. A number has the
  * digits that it has in JSON Lines. Sources, histograms and images are left out. */
@@ -64,7 +64,7 @@ extern const nt_logger nt__csv_logger;
 /* Adds a cell. A text with a comma, a quote or a line end stands in quotes, and a quote in it twice (RFC 4180). */
 void nt__csv_put(nt__text *row, const char *text);
 
-/* ---- TensorBoard: event files in <run_dir> ----------------------------------------------------------------------- */
+/* ---- TensorBoard: event files in <run_dir> ---------------------------------------------------------------------- */
 
 /* Metrics as "<context>/<name>" with "<context>/epoch"; fields, environment, report and sources as texts in Markdown;
  * histograms; images, where nitro was built with libpng. A new run keeps the files of the former one as

@@ -86,7 +86,7 @@ static Nt__Board__Value *new_number(nt__arena *arena, const char *group, const c
     return value;
 }
 
-/* T1: tags are "<context>/<name>"; the epoch goes along. */
+/* Tags are "<context>/<name>"; the epoch goes along. */
 static nt_status put_metrics(board *b, nt__arena *arena, const nt_log_line *line) {
     Nt__Board__Value **values = nt__arena_alloc(arena, line->count + 1, sizeof *values);
     size_t count = 0;
@@ -132,7 +132,7 @@ static nt_status put_built_text(board *b, nt__arena *arena, int64_t step, const 
     return status;
 }
 
-/* T2: a list in Markdown, the names bold. */
+/* A list in Markdown, the names bold. */
 static nt_status put_list(board *b, nt__arena *arena, const nt_log_line *line) {
     nt__text text = {0};
     for (size_t i = 0; i < line->count; i++) {
@@ -147,7 +147,7 @@ static nt_status put_list(board *b, nt__arena *arena, const nt_log_line *line) {
     return put_built_text(b, arena, line->step, line->type, &text);
 }
 
-/* T3: values "key" and "value"; a number is a curve, a text is shown as it is. */
+/* Values "key" and "value"; a number is a curve, a text is shown as it is. */
 static nt_status put_other(board *b, nt__arena *arena, const nt_log_line *line) {
     if (line->count != 2 || !line->values[0].text) return put_list(b, arena, line);
     const char *key = line->values[0].text;
@@ -173,7 +173,6 @@ static nt_status put_source(board *b, nt__arena *arena, const nt_log_line *line)
     return put_built_text(b, arena, line->step, tag, &text);
 }
 
-/* T5. */
 static nt_status put_finish(board *b, nt__arena *arena, const nt_log_line *line) {
     return put_text(b, arena, line->step, "run/status", line->values[0].text);
 }

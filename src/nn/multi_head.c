@@ -45,7 +45,7 @@ static nt_tensor write_cache(const nt_multi_head_options *options, nt_tensor key
     return nt_less_equal_at(nt_iota_at(NT_I32, shape, 1, site), last, site);
 }
 
-/* ---- padding: zeros in its place before the dense layers, whose gradients would have 0 * nan --------------------- */
+/* ---- padding: zeros in its place before the dense layers, whose gradients would have 0 * nan -------------------- */
 
 static nt_tensor zeros_unless(nt_tensor which, nt_tensor x, nt_site site) {
     return nt_where_at(which, x, nt_tensor_number(0), site);

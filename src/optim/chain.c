@@ -1,4 +1,4 @@
-/* Chains of rules: making them, and what is refused (L39 to L42). */
+/* Chains of rules: making them, and what is refused. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

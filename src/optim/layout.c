@@ -47,7 +47,7 @@ static nt_status place(nt__layout *layout, size_t index, const nt__leaf *leaf, c
     return NT_OK;
 }
 
-/* ---- arrays and bundles of a group ------------------------------------------------------------------------------- */
+/* ---- arrays and bundles of a group ------------------------------------------------------------------------------ */
 
 static bool list_arrays(nt__layout *layout, size_t g) {
     nt__group *group = &layout->groups[g];

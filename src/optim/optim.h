@@ -87,7 +87,7 @@ enum {
 
 /* The rule with the default filled in, also in the places of a chain. */
 nt_rule nt__rule_resolve(nt_rule rule);
-/* Error that names rule, number, value and range, or what is wrong with a kind or a chain (L39 to L42). */
+/* Error that names rule, number, value and range, or what is wrong with a kind or a chain. */
 nt_status nt__rule_check(const nt_rule *rule);
 bool nt__rule_is_frozen(const nt_rule *rule);
 bool nt__rule_has_decay(const nt_rule *rule);
@@ -150,7 +150,7 @@ nt_tensor nt__rule_evaluated(const nt_rule *rule, const nt__step *step);
 /* The L2 norm of all groups' flat gradients together, an f64 scalar right to f32 precision for 10^8 elements of f32. */
 nt_tensor nt__global_norm(const nt_tensor *gradients, size_t count);
 /* Scales the gradients so that their common L2 norm, which is `norm`, is at most `threshold`: g threshold / max(norm,
- * threshold). A threshold of 0 or less emits nothing (L51 to L53). */
+ * threshold). A threshold of 0 or less emits nothing. */
 void nt__clip_by_global_norm(nt_tensor *gradients, size_t count, nt_tensor norm, double threshold);
 
 /* ---- schedules -------------------------------------------------------------------------------------------------- */

@@ -48,7 +48,7 @@ int64_t nt__last_axis(const nt__bundle *bundle);
 nt_tensor nt__packed_take(nt_tensor packed, int64_t at, nt_shape shape);
 int64_t nt__packed_put(nt_tensor *packed, int64_t at, nt_tensor values);
 
-/* ---- trust ratios (trust.c) -------------------------------------------------------------------------------------- */
+/* ---- trust ratios (trust.c) ------------------------------------------------------------------------------------- */
 
 /* direction + decay x, where elements decay. */
 nt_tensor nt__with_decay(const nt_update *u, nt_tensor direction, nt_tensor decay);

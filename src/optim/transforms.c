@@ -47,7 +47,7 @@ nt_rule nt_weight_decay_with(nt_weight_decay_options options) {
     return nt_rule_of(&weight_decay, nt__or(options.weight_decay, 5e-4));
 }
 
-/* Without an anchor there is no difference to take, and without an exclusion no choice (L44). */
+/* Without an anchor there is no difference to take, and without an exclusion no choice. */
 static nt_tensor decay_update(nt_update *u) {
     nt_tensor away = u->anchor ? nt_sub(u->x, *u->anchor) : u->x;
     nt_tensor decayed = nt_add(u->g, nt_mul(nt_mul(u->eta, u->numbers[0]), away));

@@ -105,12 +105,22 @@ static nt_status check_version(const json_t *facts) {
                     NT__RECORD_FORMAT);
 }
 
-static nt_status parse_facts(const char *text, json_t **facts) {
+nt_status nt__facts_read(const char *text, json_t **facts) {
     json_error_t error;
-    *facts = text ? json_loads(text, JSON_REJECT_DUPLICATES, &error) : NULL;
+    *facts = json_loads(text, JSON_REJECT_DUPLICATES, &error);
+    if (*facts) return NT_OK;
+    /* The library has a text for everything that can be wrong with JSON. */
+    if (json_error_code(&error) == json_error_out_of_memory || !error.text[0])
+        return nt__fail(NT_OUT_OF_MEMORY, "out of host memory for its facts");
+    return nt__fail(NT_INVALID, "its facts are not JSON: %s", error.text);
+}
+
+static nt_status parse_facts(const char *text, json_t **facts) {
+    *facts = NULL;
     if (!text) return fail_not_a_record();
-    if (!*facts) return nt__fail(NT_INVALID, "its facts are not JSON: %s", error.text);
-    nt_status status = json_is_object(*facts) ? check_version(*facts) : fail_not_a_record();
+    nt_status status = nt__facts_read(text, facts);
+    if (status != NT_OK) return status;
+    status = json_is_object(*facts) ? check_version(*facts) : fail_not_a_record();
     if (status == NT_OK) return NT_OK;
     json_decref(*facts);
     *facts = NULL;

@@ -20,7 +20,7 @@ static char *path_of(const nt__record_folder *folder, const char *file) {
     return nt__sprintf("%s/%s", folder->path, file);
 }
 
-/* ---- the score of a record (C14) -------------------------------------------------------------------------------- */
+/* ---- the score of a record -------------------------------------------------------------------------------------- */
 
 static nt_status fail_no_metric(const char *metric, const json_t *metrics) {
     nt__text names = {0};
@@ -71,7 +71,7 @@ nt_status nt__record_folder_describe(const nt__record_folder *folder, const json
     return status;
 }
 
-/* ---- the name of its file (C28) --------------------------------------------------------------------------------- */
+/* ---- the name of its file --------------------------------------------------------------------------------------- */
 
 /* By another run's record, or by a file that no manifest lists. */
 static nt_status look_whether_taken(const nt__record_folder *folder, const char *file, bool *taken) {
@@ -154,7 +154,7 @@ static void remove_displaced(const nt__record_folder *folder, const nt__manifest
         if (!nt__manifest_find(after, before->entries[i].file)) remove_record(folder, before->entries[i].file);
 }
 
-/* ---- one record more (C13) -------------------------------------------------------------------------------------- */
+/* ---- one record more -------------------------------------------------------------------------------------------- */
 
 static nt_status complete_facts(const nt__record_folder *folder, nt__record *record, const nt__record_entry *entry) {
     nt_status status = nt__record_set(record, "format_version", json_integer(NT__RECORD_FORMAT));

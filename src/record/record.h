@@ -83,15 +83,17 @@ bool nt__record_number_of(const json_t *value, double *out);
  * arrays are written from where they lie. What a kill leaves of it, nt__remove_leftovers removes. */
 nt_status nt__record_write(const char *path, const nt__record *record, nt__hash *hash);
 /* Reads a whole record and checks it before it gives anything out: every size, the hash that the file states of its
- * content, the format version (C7). */
+ * content, the format version. */
 nt_status nt__record_read(const char *path, nt__record *out);
+/* JSON of facts; NULL after a failure. A name that is there twice is one. */
+nt_status nt__facts_read(const char *text, json_t **facts);
 /* Reads the facts alone, without the arrays: the header is checked, the arrays' bytes are only counted. */
 nt_status nt__record_read_facts(const char *path, json_t **facts);
 
 /* ---- the manifest of a folder (manifest.c) ---------------------------------------------------------------------- */
 
 #define NT__MANIFEST_FILE "checkpoints.json"
-/* The id by which records of before there were runs are named (C30). */
+/* The id by which records of before there were runs are named. */
 #define NT__LEGACY_RUN "legacy"
 
 typedef struct nt__record_entry {
@@ -115,18 +117,18 @@ typedef struct nt__manifest {
     nt__arena arena; /* their texts */
 } nt__manifest;
 
-/* Of a folder; no manifest is an empty one (C21). */
+/* Of a folder; no manifest is an empty one. */
 nt_status nt__manifest_read(const char *folder, nt__manifest *out);
 /* The same with the records that lie in the folder and that no manifest lists (unlisted.c). Free it in any case. */
 nt_status nt__manifest_read_whole(const char *folder, nt__manifest *out);
 nt_status nt__manifest_write(const char *folder, const nt__manifest *manifest);
 void nt__manifest_free(nt__manifest *manifest);
 
-/* A new run id: 8 letters and digits from the system's entropy (C29). */
+/* A new run id: 8 letters and digits from the system's entropy. */
 enum { NT__RUN_ID = 9 };
 nt_status nt__run_id(char out[NT__RUN_ID]);
 
-/* A run as its entries tell it (C30). */
+/* A run as its entries tell it. */
 typedef struct nt__run_summary {
     const char *id; /* NT__LEGACY_RUN where the entries have none */
     size_t entries;
@@ -156,20 +158,20 @@ typedef struct nt__retention {
     int64_t every_steps;  /* the same of a step */
 } nt__retention;
 
-/* 3 of the best by val_loss, lower is better, and the newest, of this run (C23). */
+/* 3 of the best by val_loss, lower is better, and the newest, of this run. */
 nt__retention nt__retention_default(void);
 nt_status nt__retention_check(const nt__retention *retention);
-/* Which entries are kept when `run` is the run that writes: kept[i] for each. Pure. (C24 to C26) */
+/* Which entries are kept when `run` is the run that writes: kept[i] for each. Pure. */
 void nt__retention_apply(const nt__retention *retention, const char *run, const nt__record_entry *entries, size_t count,
                          bool *kept);
-/* Whether `fresh`, an entry of the run that writes, would be kept: without keep_latest it may not be (C27). */
+/* Whether `fresh`, an entry of the run that writes, would be kept: without keep_latest it may not be. */
 bool nt__retention_wants(const nt__retention *retention, const nt__record_entry *entries, size_t count,
                          const nt__record_entry *fresh);
 
 /* ---- finding a record (source.c) -------------------------------------------------------------------------------- */
 
 /* The newest record of a run (NULL: of the run that wrote last), or the best under the metric and mode of `retention`
- * (all_runs: of the folder). The entry is borrowed from the manifest. NULL: there is none (C31). */
+ * (all_runs: of the folder). The entry is borrowed from the manifest. NULL: there is none. */
 const nt__record_entry *nt__manifest_latest(const nt__manifest *manifest, const char *run);
 const nt__record_entry *nt__manifest_best(const nt__manifest *manifest, const char *run, bool all_runs,
                                           const nt__retention *retention);
@@ -180,10 +182,10 @@ typedef struct nt__record_source {
     char *run;  /* of the record; NULL: not known */
     int64_t epoch;
     bool listed;          /* in the manifest of the folder that was asked */
-    bool is_newest;       /* and the newest record of its run: a resume continues the run (C43) */
+    bool is_newest;       /* and the newest record of its run: a resume continues the run */
     int64_t newest_epoch; /* of that run */
 } nt__record_source;
-/* `text` is PATH, or RUN:CHECKPOINT with RUN latest, all or an id and CHECKPOINT best or latest (C48 to C50), looked up
+/* `text` is PATH, or RUN:CHECKPOINT with RUN latest, all or an id and CHECKPOINT best or latest, looked up
  * in `folder`, or FOLDER:CHECKPOINT: that of the run written last in another folder, as if its path were given. What is
  * not found is NT_NOT_FOUND with a message that lists what there is. A record whose file is gone, cut or changed is
  * refused by nt__record_load. */
@@ -202,7 +204,7 @@ nt_status nt__record_load(const char *path, nt__record *out);
 /* "epoch-0003-step-120-val_loss=0.25.safetensors", without the metric where it is not scored, and
  * "epoch-0003-step-130-batch-20.safetensors" within an epoch (C16, C17). NULL when memory is short. */
 char *nt__record_name(const nt__record_entry *entry);
-/* Error unless an experiment's name for a record can be one (C19). NULL, and what is not UTF-8, cannot. */
+/* Error unless an experiment's name for a record can be one. NULL, and what is not UTF-8, cannot. */
 nt_status nt__record_name_check(const char *name);
 
 /* ---- the writer (writer.c) -------------------------------------------------------------------------------------- */
@@ -221,8 +223,8 @@ typedef struct nt__record_writer_options {
 /* Reads the manifest and clears the folder of what a kill left: unfinished files go, and records that the manifest does
  * not list yet are listed, and kept or deleted by the retention of now. */
 nt_status nt__record_writer_open(const nt__record_writer_options *options, nt__record_writer **out);
-/* Whether a record with these metrics (of the facts) would be written (C27): always with keep_latest. With the score's
- * errors (C14). Waits for what is being written only without keep_latest. */
+/* Whether a record with these metrics (of the facts) would be written: always with keep_latest. With the score's
+ * errors. Waits for what is being written only without keep_latest. */
 nt_status nt__record_writer_wants(nt__record_writer *writer, const json_t *facts, bool *wants);
 /* Waits until there is room for one more record, which is at once unless one is being written and another waits: call
  * it before the state is copied, so that no more than two records are ever in memory. Gives the error of an earlier
@@ -237,9 +239,9 @@ bool nt__record_writer_is_behind(nt__record_writer *writer);
  * to give. */
 nt_array *nt__record_writer_array(nt__record_writer *writer, nt_dtype dtype, nt_shape shape);
 /* Hands a record over, also when the call fails: *record becomes zeros. Returns at once where nt__record_writer_ready
- * was called, else waits as that does; no record is dropped. `name`: of its file (C19), NULL for the usual one. Records
- * are written in order, each with the manifest and the deletions that follow from it (C13). A record takes the place of
- * the run's record of the same epoch and batch (C22). What is wrong with the record or the name comes out at once, and
+ * was called, else waits as that does; no record is dropped. `name`: of its file, NULL for the usual one. Records
+ * are written in order, each with the manifest and the deletions that follow from it. A record takes the place of
+ * the run's record of the same epoch and batch. What is wrong with the record or the name comes out at once, and
  * nothing is written. An error of the disk comes out at the next call, which does its own work all the same: the folder
  * is as it was before that record. */
 nt_status nt__record_writer_put(nt__record_writer *writer, nt__record *record, const char *name);

@@ -26,7 +26,7 @@ const nt__record_entry *nt__manifest_find(const nt__manifest *manifest, const ch
 /* Whether both are the same run: none is NT__LEGACY_RUN. */
 bool nt__same_run(const char *a, const char *b);
 const char *nt__run_name(const char *run);
-/* C22: one entry an epoch and batch of a run, and one a file. */
+/* One entry an epoch and batch of a run, and one a file. */
 bool nt__takes_place_of(const nt__record_entry *fresh, const nt__record_entry *entry);
 /* The later of two records of a run, by epoch and batch. */
 bool nt__is_later(const nt__record_entry *a, const nt__record_entry *b);

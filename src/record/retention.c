@@ -1,4 +1,4 @@
-/* Which records of a folder are kept, from their entries alone (C23 to C27).
+/* Which records of a folder are kept, from their entries alone.
  * Not here: deleting the others (folder.c).
  */
 #include "record/record_internal.h"

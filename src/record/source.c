@@ -130,7 +130,7 @@ static void tell_which_run(nt__manifest *manifest, const char *folder, const cha
         nt__notice("'%s' holds checkpoints of %zu runs; the one written last, %s, is read", folder, count, run);
 }
 
-/* ---- records that are not as they were written ------------------------------------------------------------------- */
+/* ---- records that are not as they were written ------------------------------------------------------------------ */
 
 /* A kill between the rename of a record that was written again and that of the manifest leaves a hash of before in the
  * manifest. The record is whole, by the hash that it states itself, and it is of that run; so it is taken. */

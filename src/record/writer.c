@@ -38,7 +38,7 @@ static void free_job(save_job *job) {
     job->name = NULL;
 }
 
-/* ---- one save, with its attempts (C12) -------------------------------------------------------------------------- */
+/* ---- one save, with its attempts -------------------------------------------------------------------------------- */
 
 enum { ATTEMPTS = 5 };
 

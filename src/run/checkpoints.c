@@ -212,7 +212,7 @@ nt_status nt__recording_end(nt_run *run) {
     return status;
 }
 
-/* ---- the best one at the end (C67) ------------------------------------------------------------------------------ */
+/* ---- the best one at the end ------------------------------------------------------------------------------------ */
 
 /* NULL in *out: no record of this run was scored. */
 static nt_status find_best(const nt_run *run, char **out) {

@@ -77,7 +77,7 @@ nt_status nt__states_restart(nt_run *run, size_t g, const void *parameters, nt__
     return status;
 }
 
-/* true where an element decays; only where some array of the group does not (L50). */
+/* true where an element decays; only where some array of the group does not. */
 static nt_status upload_decayed(nt_run *run, size_t g) {
     nt__training *training = &run->training[g];
     if (!training->spared_count) return NT_OK;

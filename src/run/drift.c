@@ -241,7 +241,7 @@ static nt_status compare_settings(check *c) {
     return status;
 }
 
-/* MM-1: the way of training is that of the day the run was made. */
+/* The way of training is that of the day the run was made. */
 static void compare_mode(check *c) {
     static const char *const modes[] = {"automatic", "manual (train_step)"};
     bool before = c->run->settings.manual, now = c->scratch.settings.manual;

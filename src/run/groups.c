@@ -20,7 +20,7 @@ static nt_status ask_decay(const nt_run *run, const char *group, double *out) {
                     nt__plain_nan(*out), group);
 }
 
-/* L36: a rule that decays by itself would decay twice. */
+/* A rule that decays by itself would decay twice. */
 static nt_status refuse_twice(const nt_rule *rule, const char *group, double decay) {
     const char *owner = nt__rule_owner(rule, "weight_decay");
     return nt__fail(
@@ -30,7 +30,7 @@ static nt_status refuse_twice(const nt_rule *rule, const char *group, double dec
         group, owner, decay, strcmp(owner, "AdamW") == 0 ? ": nt_adam() with the hook is AdamW" : "");
 }
 
-/* A coefficient that is not 0 puts Decay behind the rule for good: a rate of 0 changes nothing of that (Q2). */
+/* A coefficient that is not 0 puts Decay behind the rule for good: a rate of 0 changes nothing of that. */
 static nt_status add_decay(const nt_run *run, const char *group, nt__training *training) {
     double decay;
     bool is_input;
@@ -75,7 +75,7 @@ static nt_status check_lengths(const nt__group *group, const nt_rule *rule) {
 
 /* ---- what decays ------------------------------------------------------------------------------------------------ */
 
-/* The default: biases, scales and shifts have one axis and do not decay (L49). */
+/* The default: biases, scales and shifts have one axis and do not decay. */
 static bool is_spared(const nt_run *run, const nt__row *row) {
     const nt_hooks *hooks = &run->experiment->hooks;
     if (!hooks->no_decay) return row->type.shape.rank == 1;

@@ -23,7 +23,7 @@ static bool is_logged(const nt_field_info *field) {
     return field->marker != NT_HOST || nt__field_has_flag(field);
 }
 
-/* A string's text, "" for NULL; of arrays types and shapes; numbers as they are (S-51). False: memory is short. */
+/* A string's text, "" for NULL; of arrays types and shapes; numbers as they are. False: memory is short. */
 static bool field_value(nt__arena *texts, const nt_field_info *field, const void *fields, nt_log_value *out) {
     *out = (nt_log_value){.name = field->name, .number = nt__field_number(field, fields)};
     if (nt__field_is_number(field)) return true;
@@ -49,7 +49,7 @@ static const char *schedules_text(const nt_run *run, nt__arena *texts) {
 }
 
 /* A field whose name is that of something else in the line is there as "field.NAME"; one that gives a setting is the
- * setting (S-52). */
+ * setting. */
 static bool name_field(nt__arena *texts, const nt_log_value *others, size_t count, nt_log_value *field) {
     const nt__setting *setting = nt__setting_find(field->name);
     bool is_taken = nt__value_name_problem(field->name) != NULL;
@@ -118,7 +118,7 @@ static nt_status log_parameters(nt_run *run) {
 
 /* ---- the second line -------------------------------------------------------------------------------------------- */
 
-/* What stands in the report cannot fail a run (S-84): a text that the log does not take is left out. */
+/* What stands in the report cannot fail a run: a text that the log does not take is left out. */
 static nt_status log_report(nt_run *run) {
     nt__text text = {0};
     nt__report_add(run, &text);

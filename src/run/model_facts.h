@@ -31,6 +31,11 @@ json_t *nt__record_numbers(const nt_run *run);
 json_t *nt__record_inputs(const nt_run *run); /* inputs.c */
 json_t *nt__field_fact(const nt_field_info *field, const void *fields);
 
+/* model_schema.c: whether each member that there is has its kind; the error names the member, its value and what it must
+ * be. And the facts of a text; *out is NULL after a failure. */
+nt_status nt__model_facts_check(const json_t *facts);
+nt_status nt__model_facts_parse(const char *text, json_t **out);
+
 /* Puts a value into an object or at the end of a list; takes it over. False: memory is short. */
 bool nt__facts_put(json_t *object, const char *name, json_t *value);
 bool nt__facts_append(json_t *list, json_t *value);

@@ -97,7 +97,7 @@ size_t nt__loss_result_count(const nt_run *run) {
     return before + (run->settings.manual ? run->state_count : run->weighted ? 2 : 0);
 }
 
-/* Which of the model's states this trace changes: results of the program that has the loss (LP-30). */
+/* Which of the model's states this trace changes: results of the program that has the loss. */
 nt_status nt__carried_list(nt_run *run) {
     size_t count;
     nt_tensor value, next;

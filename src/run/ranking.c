@@ -37,7 +37,7 @@ static const char *why_no_best(const nt_run *run) {
     return has_validation(run) ? NULL : "has no split 'val', so no checkpoint is scored: add one in build_data";
 }
 
-/* C27: without keep_latest only the best are kept, which takes a validation. */
+/* Without keep_latest only the best are kept, which takes a validation. */
 static nt_status check_kept(const nt_run *run) {
     if (run->settings.checkpoint_keep_latest || has_validation(run)) return NT_OK;
     return nt__fail(

@@ -69,11 +69,11 @@ nt_status nt__place_check(const nt_run *run, const nt__record *record, const nt_
 /* A warning that lists what else has become another since the record (resume_changes.c). */
 nt_status nt__resume_warn_changes(const nt_run *run, const nt__record *record, const nt__place_of_record *place);
 
-/* C35: the GraphConst fields are those of the record. */
+/* The GraphConst fields are those of the record. */
 nt_status nt__restore_check_config(const nt_run *run, const nt__record *record);
-/* Puts everything of the record into the run, which has its layout and its initial values: C36, C37, C39, C41. */
+/* Puts everything of the record into the run, which has its layout and its initial values: */
 nt_status nt__restore_take(nt_run *run, const nt__record *record);
-/* The states of the rules alone, where rules and layout are those of the record (C66). */
+/* The states of the rules alone, where rules and layout are those of the record. */
 nt_status nt__restore_optimizer(nt_run *run, const nt__record *record);
 
 #endif

@@ -1,5 +1,5 @@
 /* The binding report: where everything of a run bound, and from where. Computed from what the run has; it touches
- * neither data nor device, and nothing in it is an error (S-80 to S-84).
+ * neither data nor device, and nothing in it is an error.
  * Not here: its section on groups (report_groups.c), how the settings are found (setting/resolve.c), how schedules bind
  * (schedules.c).
  */
@@ -105,7 +105,7 @@ static void add_binding(const nt_run *run, const nt__binding *binding, nt__text 
     nt__text_add(out, " [%s]\n", schedule_source(run));
 }
 
-/* Those of the optimizer come before Device fields (RN-32). */
+/* Those of the optimizer come before Device fields. */
 static void add_bindings(const nt_run *run, nt__text *out) {
     nt__text_add(out, "bindings\n");
     add_clip(&run->settings, out);

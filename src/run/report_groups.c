@@ -1,4 +1,4 @@
-/* The groups' section of the binding report: how each group is trained, and where each number of that is from (S-83).
+/* The groups' section of the binding report: how each group is trained, and where each number of that is from.
  * Not here: the other sections (report.c), how a group is resolved (groups.c).
  */
 #include <string.h>

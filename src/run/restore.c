@@ -11,7 +11,7 @@ enum { MOST_DIFFERENCES = 6 };
 static const char advice[] =
     "Give the run what it had then, or start over without resume; --weights takes the parameters alone";
 
-/* ---- the GraphConst fields (C35) -------------------------------------------------------------------------------- */
+/* ---- the GraphConst fields -------------------------------------------------------------------------------------- */
 
 /* The facts come out of a file, whose hash is right but which another version may have written. */
 nt_status nt__record_fact(const nt__record *record, const char *key, json_type type, json_t **out) {
@@ -59,7 +59,7 @@ nt_status nt__restore_check_config(const nt_run *run, const nt__record *record) 
     return status;
 }
 
-/* ---- the layout (C36) ------------------------------------------------------------------------------------------- */
+/* ---- the layout ------------------------------------------------------------------------------------------------- */
 
 static const char *path_of(const json_t *row) {
     const char *path = json_string_value(json_array_get(row, 0));
@@ -125,7 +125,7 @@ static nt_status check_layout(const nt_run *run, const nt__record *record) {
     return status;
 }
 
-/* ---- the anchors (C37) ------------------------------------------------------------------------------------------ */
+/* ---- the anchors ------------------------------------------------------------------------------------------------ */
 
 static nt_status compare_anchors(const nt_run *run, const json_t *then, const json_t *now) {
     if (json_equal((json_t *)then, (json_t *)now)) return NT_OK;
@@ -159,7 +159,7 @@ static nt_status check_anchors(const nt_run *run, const nt__record *record) {
     return status;
 }
 
-/* ---- the rules (C66) -------------------------------------------------------------------------------------------- */
+/* ---- the rules -------------------------------------------------------------------------------------------------- */
 
 static const char *rule_of(const json_t *group) {
     const char *rule = json_string_value(json_object_get(group, "rule"));

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "run/model_facts.h"
 #include "run/records.h"
 
 static bool has_record(const nt_run *run) {
@@ -38,7 +39,7 @@ static nt_status find(const nt_run *run, const char *source, nt__record_source *
 
 /* ---- whose run -------------------------------------------------------------------------------------------------- */
 
-/* C43: the newest record of a run continues it; another one is the start of a branch. */
+/* The newest record of a run continues it; another one is the start of a branch. */
 static nt_status take_identity(nt_run *run, const nt__record_source *source) {
     nt__recording *recording = &run->recording;
     const char *id = NULL, *parent = NULL;
@@ -110,7 +111,7 @@ static nt_status refuse_fewer(const char *name, int64_t value, const char *what,
                     name, (long long)value, what, (long long)done);
 }
 
-/* C44: `ended` epochs are whole. A record of a run that was killed has no reason. */
+/* `ended` epochs are whole. A record of a run that was killed has no reason. */
 static nt_status warn_done(const nt_run *run, const char *reason, int64_t ended, int64_t step) {
     const char *name = run->experiment->name;
     int64_t epochs = run->settings.max_epochs, steps = run->settings.max_steps;
@@ -160,6 +161,7 @@ static nt_status warn_seed(const nt_run *run, int64_t asked) {
 
 static nt_status take(nt_run *run, nt__record_source *source) {
     nt_status status = nt__record_load(source->path, &run->recording.record);
+    if (status == NT_OK) status = nt__model_facts_check(run->recording.record.facts);
     if (status == NT_OK) status = take_identity(run, source);
     if (status == NT_OK) status = take_log(run, source);
     if (status == NT_OK) status = tell_source(run, source);

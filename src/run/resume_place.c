@@ -49,7 +49,7 @@ nt_status nt__place_read(const nt__record *record, nt__place_of_record *out) {
     return status;
 }
 
-/* ---- rows --------------------------------------------------------------------------------------- */
+/* ---- rows ------------------------------------------------------------------------------------------------------- */
 
 static bool is_of_train(const nt__changes *changes, const char *name) {
     (void)changes;

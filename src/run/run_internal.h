@@ -589,7 +589,7 @@ nt_status nt__record_state(nt_run *run, const nt__position *at, const char *reas
                            size_t count);
 /* Waits until all are on the disk. */
 nt_status nt__recording_end(nt_run *run);
-/* C67: the parameters of the best record, where they are asked for. Once those on the disk are known to be whole. */
+/* The parameters of the best record, where they are asked for. Once those on the disk are known to be whole. */
 nt_status nt__restore_best(nt_run *run);
 /* Error when that was done. */
 nt_status nt__check_not_restored(const nt_run *run);
@@ -612,7 +612,7 @@ nt__retention nt__run_retention(const nt_run *run);
 nt_status nt__resume_find(nt_run *run, const nt_run_options *options);
 /* The record's seed in place of the one of the settings, which is kept. */
 nt_status nt__resume_seed(nt_run *run);
-/* Once the settings and the fields have their values: C35, and what is told of them. */
+/* Once the settings and the fields have their values: what must be as it was then, and what is told of the rest. */
 nt_status nt__resume_check(nt_run *run);
 /* Puts the run where the record was, and forgets the record. */
 nt_status nt__resume_take(nt_run *run);

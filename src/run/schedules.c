@@ -11,7 +11,7 @@ const char *nt__schedules_source(const nt_run *run) {
     return run->schedules_from_option ? "the run's option" : "the schedules hook";
 }
 
-/* ---- what a name means (S7 to S10) ------------------------------------------------------------------------------ */
+/* ---- what a name means ------------------------------------------------------------------------------------------ */
 
 /* A schedule gives numbers, so it sets a Device field that is one. */
 static bool can_be_scheduled(const nt_field_info *field) {
@@ -275,7 +275,7 @@ static nt_status bind(nt_run *run, const nt_named_schedule *named) {
     return NT_OK;
 }
 
-/* A group's own schedule comes before that of all groups (S11). */
+/* A group's own schedule comes before that of all groups. */
 static void bind_scalars(const nt_run *run, nt__rate *scalars, size_t count) {
     for (size_t b = 0; b < run->binding_count; b++) {
         const nt__binding *binding = &run->bindings[b];
@@ -289,7 +289,7 @@ static void bind_scalars(const nt_run *run, nt__rate *scalars, size_t count) {
     }
 }
 
-/* One schedule for several groups replaces what each of them was given; when that differs it is not meant (S13). Rates
+/* One schedule for several groups replaces what each of them was given; when that differs it is not meant. Rates
  * keep their ratios. */
 static nt_status check_replaced(const nt_run *run) {
     for (size_t i = 0; i < run->input_count; i++)
@@ -385,7 +385,7 @@ static nt_status not_finite(const nt_run *run, const nt__binding *binding, int64
                     (long long)run->horizon);
 }
 
-/* S6: past the horizon a function that has no value is left at that of the last step. */
+/* Past the horizon a function that has no value is left at that of the last step. */
 static nt_status hold(const nt_run *run, nt__binding *binding, int64_t step, double value) {
     double last = nt__schedule_value(&binding->schedule, run->horizon, run->horizon);
     if (!isfinite(last)) return not_finite(run, binding, run->horizon, last);
@@ -436,7 +436,7 @@ static nt_status apply_to_scalars(nt_run *run, nt__rate *scalars, size_t count) 
     return status;
 }
 
-/* S3: once a step, for the step to come; a function is called once, however many groups there are. */
+/* Once a step, for the step to come; a function is called once, however many groups there are. */
 nt_status nt__schedules_apply(nt_run *run) {
     nt_status status = NT_OK;
     for (size_t i = 0; status == NT_OK && i < run->binding_count; i++) {

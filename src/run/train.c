@@ -113,7 +113,7 @@ static nt_status read_norm(loop *l, pending *p) {
     return read_scalar(l, &p->norm, &l->metrics.values[NT__VALUE_NORM].value);
 }
 
-/* Reads the loss (LP-51): checks it, logs it when it closes a step, frees the micro-batch. */
+/* Reads the loss: checks it, logs it when it closes a step, frees the micro-batch. */
 static nt_status complete(loop *l, pending *p) {
     if (!p->staged) return NT_OK;
     double loss = 0;
@@ -217,7 +217,7 @@ static nt_status pass(loop *l) {
     return status;
 }
 
-/* LP-82: a share of the epoch, and seconds, below which nobody wants to hear of waiting. */
+/* A share of the epoch, and seconds, below which nobody wants to hear of waiting. */
 static const double much_waiting = 0.25, long_waiting = 0.5;
 
 static void advise(nt_run *run, double waited, double share) {
@@ -234,7 +234,7 @@ static void advise(nt_run *run, double waited, double share) {
                                     : "look at what the source spends its time on, or add .workers");
 }
 
-/* LP-80, LP-83: from the first micro-batch on, for which everything had to start up. */
+/* From the first micro-batch on, for which everything had to start up. */
 static nt_status log_waiting(loop *l) {
     double waited = nt__stream_waited(l->stream), seconds = nt__seconds() - l->first_batch;
     if (l->first_batch == 0 || seconds <= 0) return NT_OK;
@@ -244,7 +244,7 @@ static nt_status log_waiting(loop *l) {
     return nt__log_values(l->run, "data", l->run->step, l->run->epoch, &value, 1);
 }
 
-/* C41: the rest of an epoch is what is left of the order that it began in. */
+/* The rest of an epoch is what is left of the order that it began in. */
 static nt_status check_order(const loop *l) {
     nt__hash now = nt__stream_order(l->stream);
     char before[33], digits[33];
@@ -297,7 +297,7 @@ static nt_status validate_epoch(nt_run *run, bool *ended) {
     return status == NT_OK ? nt__log_values(run, "validate", run->step, run->epoch, values, count) : status;
 }
 
-/* H1: an epoch that was cut short has no line of its own, as it has no validation. */
+/* An epoch that was cut short has no line of its own, as it has no validation. */
 static nt_status log_epoch(const loop *l) {
     const nt_run *run = l->run;
     bool is_cut = nt__stop_requested() && l->at.seen < nt__split_batches(run->train);

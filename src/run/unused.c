@@ -5,7 +5,7 @@
 
 #include "run/run_internal.h"
 
-/* ---- options of training ----------------------------------------------------------------------------------------- */
+/* ---- options of training ---------------------------------------------------------------------------------------- */
 
 /* A line of flags may be used again for an evaluation, so settings and schedules are no mistake there. */
 nt_status nt__settings_check_trained(const nt_run *run, const nt_run_options *options) {

@@ -102,16 +102,8 @@ static nt_status list_arrays(nt__weights *weights) {
 }
 
 static nt_status read_facts(const nt__safetensors *file, json_t **out) {
-    json_error_t error;
-    for (size_t i = 0; i < file->metadata_count; i++) {
-        if (strcmp(file->metadata[i][0], NT__MODEL_KEY) != 0) continue;
-        *out = json_loads(file->metadata[i][1], JSON_REJECT_DUPLICATES, &error);
-        if (json_is_object(*out)) return NT_OK;
-        /* The library has a text for everything that can be wrong with JSON. */
-        if (!*out && (json_error_code(&error) == json_error_out_of_memory || !error.text[0]))
-            return nt__fail(NT_OUT_OF_MEMORY, "out of host memory for the metadata");
-        return nt__fail(NT_INVALID, "the metadata '%s' are no JSON object: the file was changed", NT__MODEL_KEY);
-    }
+    for (size_t i = 0; i < file->metadata_count; i++)
+        if (strcmp(file->metadata[i][0], NT__MODEL_KEY) == 0) return nt__model_facts_parse(file->metadata[i][1], out);
     return NT_OK;
 }
 
@@ -129,7 +121,8 @@ static nt_status read_file(const char *path, nt__weights *out) {
     nt__record_free(record);
     status = nt__record_load(path, record);
     out->facts = json_incref(record->facts);
-    return status;
+    if (status == NT_OK) status = nt__model_facts_check(out->facts);
+    return status == NT_OK ? NT_OK : nt__fail_in(status, "reading '%s'", path);
 }
 
 nt_status nt__weights_read(nt_run *run, const char *source, const char *const *maps, size_t map_count,

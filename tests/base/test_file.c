@@ -224,7 +224,7 @@ static void what_is_no_regular_file_is_not_read(void **state) {
     assert_non_null(strstr(nt_error_message(), "socket': No such device or address"));
 }
 
-/* ---- pipes and links in the place of a file that is written ------------------------------------------------------ */
+/* ---- pipes and links in the place of a file that is written ----------------------------------------------------- */
 
 static void *stop_soon(void *unused) {
     (void)unused;

@@ -28,7 +28,7 @@ static const struct {
     {"cut \xe2\x9c", "cut \\xe2\\x9c", 12},
     {"\xc2\x9b"
      "31m\xc2\xa0",
-     "\\u009b31m\xc2\xa0", 10},              /* C1, and a blank that is none */
+     "\\u009b31m\xc2\xa0", 10},              /* And a blank that is none */
     {"a\xe2\x80\xaeltr", "a\\u202eltr", 10}, /* turns the direction */
     {"\xe2\x81\xa6\xe2\x80\x8f", "\\u2066\\u200f", 12},
     {"\xe2\x80\xa8line", "\\u2028line", 10},

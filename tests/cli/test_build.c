@@ -552,7 +552,8 @@ static void a_folder_that_others_may_write_into_is_not_used(void **state) {
         const char *folder = scratch("cache/nitro/experiments");
         snprintf(
             wanted, sizeof wanted,
-            "compiled experiments are not kept: others may write into the folder '%s' (mode 777), so what is in it may be "
+            "compiled experiments are not kept: others may write into the folder '%s' (mode 777), so what is in it may "
+            "be "
             "of their making: delete it with all that it holds, and it is made anew (chmod would keep what they put "
             "there). They are compiled in a temporary folder each time\n",
             folder);
@@ -653,7 +654,7 @@ static void every_refused_allocation_is_survived(void **state) {
     assert_true(refused > 50);
 }
 
-/* B19, B20: an object whose contents were loaded before is another copy all the same, unless it is the one that the
+/* An object whose contents were loaded before is another copy all the same, unless it is the one that the
  * caller has. */
 static void what_is_loaded_is_loaded_again_on_demand(void **state) {
     (void)state;

@@ -43,7 +43,7 @@ static char *shown(const char *run, const char *metric, nt__screen screen) {
     return text;
 }
 
-/* H-10, H-13: 24 lines have room for 15 of the table. */
+/* 24 lines have room for 15 of the table. */
 static void a_long_history_is_thinned(void **state) {
     (void)state;
     char *text = shown(put_forty("Thinned", finished), NULL, (nt__screen){.columns = 80, .rows = 24}),
@@ -72,7 +72,7 @@ static void a_long_history_is_thinned(void **state) {
     free(text);
 }
 
-/* H-11: epoch, step, loss and the best metric stay. */
+/* Epoch, step, loss and the best metric stay. */
 static void a_narrow_screen_has_fewer_columns(void **state) {
     (void)state;
     char *text = shown(put_forty("Narrow", finished), NULL, (nt__screen){.columns = 37, .rows = 14});
@@ -84,7 +84,6 @@ static void a_narrow_screen_has_fewer_columns(void **state) {
     free(text);
 }
 
-/* H16. */
 static void a_screen_with_colours_has_the_best_in_green(void **state) {
     (void)state;
     char *text = shown(put_forty("Colours", finished), NULL, (nt__screen){.columns = 80, .rows = 14, .colours = true});
@@ -92,7 +91,6 @@ static void a_screen_with_colours_has_the_best_in_green(void **state) {
     free(text);
 }
 
-/* H13. */
 static void numbers_have_the_digits_that_tell_them_apart(void **state) {
     (void)state;
     nt__text log = {0};
@@ -135,7 +133,7 @@ static void assert_output(const ended *e, const char *out) {
     assert_int_equal(e->code, 0);
 }
 
-/* H3, H5: the metric of the best comes first; a name leaves out the others and the loss. */
+/* The metric of the best comes first; a name leaves out the others and the loss. */
 static void the_command_prints_the_newest_run(void **state) {
     (void)state;
     go_to("newest");
@@ -177,7 +175,6 @@ static void a_run_that_was_killed_is_shown_up_to_there(void **state) {
                   "the last line has no end (24 bytes) and is left out: it was being written, or the run was killed\n");
 }
 
-/* H-8. */
 static void a_run_without_an_epoch_is_a_line(void **state) {
     (void)state;
     go_to("none");
@@ -191,7 +188,6 @@ static void assert_refused(const ended *e, int code, const char *message) {
     assert_int_equal(e->code, code);
 }
 
-/* H7, H-5. */
 static void what_there_is_not_is_said_with_what_there_is(void **state) {
     (void)state;
     go_to("wrong");

@@ -81,7 +81,7 @@ static void refuses_all(const mistake *mistakes, size_t count) {
 }
 #define REFUSES_ALL(mistakes) refuses_all(mistakes, sizeof(mistakes) / sizeof *(mistakes))
 
-/* M-28, M-29, A-91: every way to touch one; the message has the field's name and what to do. */
+/* Every way to touch one; the message has the field's name and what to do. */
 static void a_host_field_in_a_traced_hook_does_not_compile(void **state) {
     (void)state;
 #define HOST(field) field "_is_a_Host_field__mark_it_DEVICE_or_GRAPH_CONST"
@@ -121,7 +121,7 @@ static void a_device_field_as_a_c_value_does_not_compile(void **state) {
     REFUSES_ALL(mistakes);
 }
 
-/* M-19, and types that a marker does not take. */
+/* And types that a marker does not take. */
 static void a_wrong_declaration_does_not_compile(void **state) {
     (void)state;
     static const mistake mistakes[] = {
@@ -132,7 +132,8 @@ static void a_wrong_declaration_does_not_compile(void **state) {
         {"DEVICE_POINTER", "field odd: DEVICE takes bool, integers, float, double, nt_array * and nt_arrays *",
          "a struct dataset * is for FIELD"},
         {"DEVICE_TEXT", "field odd: DEVICE takes", "is for FIELD"},
-        {"CONSTANT_ARRAY", "field odd: GRAPH_CONST takes bool, integers, float, double, const char *, nt_ints and nt_reals",
+        {"CONSTANT_ARRAY",
+         "field odd: GRAPH_CONST takes bool, integers, float, double, const char *, nt_ints and nt_reals",
          "an array for DEVICE"},
         {"CONSTANT_STRUCT", "field odd: GRAPH_CONST takes", "a struct dataset is for FIELD"},
     };

@@ -149,7 +149,7 @@ static void a_cache_that_cannot_be_used_is_named(void **state) {
     free(home);
 }
 
-/* ---- file systems without execution ------------------------------------------------------------------------------ */
+/* ---- file systems without execution ----------------------------------------------------------------------------- */
 
 static void assert_told(const char *message, const char *folder, const char *variable) {
     assert_has(message, "compiled experiments cannot be loaded from '", folder, "mounted noexec", variable);

@@ -60,7 +60,7 @@ static void a_curve_goes_from_corner_to_corner(void **state) {
     nt__curve_free(&points);
 }
 
-/* H21: a value that is not finite breaks the line. */
+/* A value that is not finite breaks the line. */
 static void a_gap_breaks_the_line(void **state) {
     (void)state;
     nt__curve points = {0};
@@ -111,7 +111,7 @@ static void go_to(const char *folder) {
 
 static const char finished[] = "{\"status\":\"completed\",\"seconds\":75,\"type\":\"finish\"}\n";
 
-/* H20, H21, H-16: all columns, each with its best epoch. */
+/* All columns, each with its best epoch. */
 static void all_columns_are_drawn(void **state) {
     (void)state;
     go_to("columns");
@@ -132,7 +132,6 @@ static bool draws_files(void) {
     return plots && strcmp(plots, "1") == 0;
 }
 
-/* H20, H-19. */
 static void what_cannot_be_drawn_is_said(void **state) {
     (void)state;
     go_to("refused");
@@ -175,7 +174,7 @@ static char *contents(const char *path, size_t *length) {
     return text;
 }
 
-/* PL1, PL2, H22: two panels are beside one another. */
+/* Two panels are beside one another. */
 static void a_file_is_svg_or_png(void **state) {
     (void)state;
     size_t length;

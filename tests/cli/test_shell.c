@@ -1,5 +1,5 @@
 /* nitro shell: one process in which files are edited, compiled, loaded and run again. The commands come through a pipe,
- * and through a terminal where keys matter. setup-and-cache.md 5.4 to 5.7; reports B07, B15, B19, B20.
+ * and through a terminal where keys matter.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -206,7 +206,7 @@ static void edits_in_one_process(void **state) {
     assert_has_not(answer, "compiled gradient");
     assert_has(ask(&s, "drift"), "  gradient program: helper.c:3 in helper: tanh");
 
-    /* A new one compiles exactly what moved, and the miss says what that was (B07, B15). */
+    /* A new one compiles exactly what moved, and the miss says what that was. */
     assert_string_equal(ask(&s, "new edited"), setup_line "run edited is a new Edited\n");
     answer = ask(&s, "train 1 epoch");
     static const char moved[] =
@@ -241,7 +241,7 @@ static void edits_in_one_process(void **state) {
     assert_has(stats, "\"misses\": 5,", "\"live_count\": 0,");
 }
 
-/* B19, B20: three edits in a row give three results, and static and thread-local counters begin anew each time. */
+/* Three edits in a row give three results, and static and thread-local counters begin anew each time. */
 static void each_load_is_seen(void **state) {
     (void)state;
     static const char *const factors[] = {"2", "5", "9", "2"};

@@ -143,7 +143,7 @@ static void max_steps_and_run_dir(void **state) {
     nt__free(err);
 }
 
-/* P-44, on the example itself. */
+/* On the example itself. */
 static void schedules_and_transfers(void **state) {
     (void)state;
     run("train", example, "--max-steps=3", "--run-dir", "scheduled", "--trace-transfers",
@@ -158,7 +158,7 @@ static void schedules_and_transfers(void **state) {
     nt__free(err);
 }
 
-/* Before a run, and without an engine: every step in the file, the picture, where things come from. S-80 to S-83. */
+/* Before a run, and without an engine: every step in the file, the picture, where things come from. */
 static void a_schedule_is_shown_before_a_run(void **state) {
     (void)state;
     char *plugin = nt__strdup(getenv("NITRO_PLUGIN"));
@@ -230,7 +230,7 @@ static void a_summary_is_shown_before_a_run(void **state) {
     nt__free(plugin);
 }
 
-/* A preset is where the fields start; flags win over it, and the log has its name (M-34, M-37). */
+/* A preset is where the fields start; flags win over it, and the log has its name. */
 static void a_preset_sets_fields_and_flags_win(void **state) {
     (void)state;
     char *fashion = NULL;

@@ -29,7 +29,7 @@ static void bad_sources_are_refused(void **state) {
     } rows[] = {
         {"tarin", {.batch = 2}, {.rows = 9}, {"no split 'tarin'", "train"}},
         {NULL, {.batch = 2}, {.rows = 9}, {"nt_split_source: split is NULL", "source 'made'"}},
-        {"train", {.batch = 2}, {.rows = 0}, {"split 'train', source 'made'", "rows is 0", ".rows"}}, /* DS-3 */
+        {"train", {.batch = 2}, {.rows = 0}, {"split 'train', source 'made'", "rows is 0", ".rows"}},
         {"train", {.batch = 2}, {.rows = -3}, {"rows is -3"}},
         {"train", {.batch = 2, .first = 9}, {.rows = 9}, {"rows from 9", "source has 9"}},
         {"train", {.batch = 2, .limit = 10}, {.rows = 9}, {"from 0 to 10", "source has 9"}},
@@ -104,7 +104,6 @@ static void a_split_has_arrays_or_one_source(void **state) {
     assert_int_equal(other.closes, 2);
 }
 
-/* PF-4, TP-2 */
 static void limits_are_checked(void **state) {
     (void)state;
     static const struct {
@@ -129,7 +128,6 @@ static void limits_are_checked(void **state) {
     }
 }
 
-/* PF-3 */
 static void limits_have_defaults(void **state) {
     (void)state;
     nt_data *data = nt__data_new();
@@ -217,7 +215,6 @@ static void it_is_as_good_as_arrays(void **state) {
     assert_nothing_left(before);
 }
 
-/* PF-23 */
 static void begin_is_called_once_a_pass(void **state) {
     (void)state;
     made m = MADE(9);
@@ -261,7 +258,7 @@ static void a_source_in_order_starts_again_each_pass(void **state) {
     nt__data_free(data);
 }
 
-/* B52, B65: a pass may go on where an earlier one was left, also at its last batch and at its end. */
+/* A pass may go on where an earlier one was left, also at its last batch and at its end. */
 static void a_pass_may_begin_in_the_middle(void **state) {
     (void)state;
     for (int in_order = 0; in_order < 2; in_order++) {
@@ -329,7 +326,7 @@ static nt_array *recovered(const nt_request *request) {
     return request->fields[0];
 }
 
-/* LP-21: split, batch, source and what differs. */
+/* Split, batch, source and what differs. */
 static void what_came_is_checked(void **state) {
     (void)state;
     static const struct {
@@ -516,7 +513,6 @@ static void bools_are_normalised(void **state) {
     nt__data_free(data);
 }
 
-/* TP-9, BF-3 */
 static void a_freed_batch_is_named_when_it_is_read(void **state) {
     (void)state;
     made m = MADE(9);

@@ -278,7 +278,7 @@ static void a_split_needs_a_field(void **state) {
     nt__data_free(data);
 }
 
-/* DS-43: a program has one batch size. */
+/* A program has one batch size. */
 static void splits_have_one_batch(void **state) {
     (void)state;
     nt_data *data = nt__data_new();

@@ -514,7 +514,7 @@ static long resident_bytes(void) {
     return resident * sysconf(_SC_PAGESIZE);
 }
 
-/* B62: the workers share the data. */
+/* The workers share the data. */
 static void workers_have_no_copies_of_the_data(void **state) {
     (void)state;
     enum { ROWS = 256, ROW = 1 << 18, BATCH = 2 };

@@ -12,7 +12,7 @@
 
 /* ---- order ------------------------------------------------------------------------------------------------------ */
 
-/* PF-48, PF-50, TP-12, TP-14: each batch once and in its turn, whatever the number of workers and whoever is slow. */
+/* Each batch once and in its turn, whatever the number of workers and whoever is slow. */
 static void the_order_is_the_same_for_any_number_of_workers(void **state) {
     (void)state;
     enum { ROWS = 203, BATCH = 5, BATCHES = 41 };
@@ -57,7 +57,7 @@ static void arrays_too_may_have_workers(void **state) {
     }
 }
 
-/* PF-46, PF-47, TI-8: no more places than workers and a very slow first batch; more workers than batches. */
+/* No more places than workers and a very slow first batch; more workers than batches. */
 static void narrow_windows_complete(void **state) {
     (void)state;
     int rows[MOST_ROWS];
@@ -71,7 +71,7 @@ static void narrow_windows_complete(void **state) {
     }
 }
 
-/* ---- limits: PF-6, PF-45 ---------------------------------------------------------------------------------------- */
+/* ---- limits ----------------------------------------------------------------------------------------------------- */
 
 static int reads_now(made *m) {
     pthread_mutex_lock(&m->lock);
@@ -110,7 +110,7 @@ static void queues_are_bounded(void **state) {
 
 /* ---- errors ----------------------------------------------------------------------------------------------------- */
 
-/* PF-55, PF-56, TP-7, TP-18: after all batches before it and not sooner, and again at every later call. */
+/* After all batches before it and not sooner, and again at every later call. */
 static void an_error_comes_with_its_batch(void **state) {
     (void)state;
     living before = living_now();
@@ -189,7 +189,7 @@ static void refused_allocations_leave_nothing(void **state) {
     nt__data_free(data);
 }
 
-/* ---- threads that end or hang: B64 ------------------------------------------------------------------------------ */
+/* ---- threads that end or hang ----------------------------------------------------------------------------------- */
 
 /* It ends in its read, or asks to be cancelled and returns. */
 static void a_worker_that_ends_is_named(void **state) {
@@ -249,7 +249,6 @@ static void a_stuck_worker_is_named_and_left_behind(void **state) {
     }
 }
 
-/* PF-63, TP-8, TP-19, TI-6 */
 static void a_pass_is_left_at_once_while_workers_read(void **state) {
     (void)state;
     living before = living_now();

@@ -125,7 +125,6 @@ static void a_preset_without_a_name_is_refused(void **state) {
     assert_string_equal(nt_error_message(), message);
 }
 
-/* E-4. */
 static void fields_of_the_run_as_constants_are_all_named(void **state) {
     (void)state;
     static const nt_field_info fields[] = {

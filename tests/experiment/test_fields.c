@@ -85,7 +85,7 @@ static void the_list_describes_the_struct(void **state) {
     assert_null(nt__field_find(experiment, ""));
 }
 
-/* M-20, A-80 to A-82: an entry a field, in order. The three markers part the list; unmarked is Host. */
+/* An entry a field, in order. The three markers part the list; unmarked is Host. */
 static void the_metadata_has_a_row_a_field(void **state) {
     (void)state;
     static const struct {
@@ -129,7 +129,7 @@ static void the_metadata_has_a_row_a_field(void **state) {
     }
 }
 
-/* defaults are evaluated by each call, and changed ones are kept. */
+/* Defaults are evaluated by each call, and changed ones are kept. */
 static void fields_of_any_type_have_their_defaults(void **state) {
     (void)state;
     Many e = Many_defaults();
@@ -141,7 +141,6 @@ static void fields_of_any_type_have_their_defaults(void **state) {
     assert_null(e.images);
 }
 
-/* M-17. */
 static void an_experiment_may_have_no_field(void **state) {
     (void)state;
     None e = None_defaults();
@@ -151,7 +150,8 @@ static void an_experiment_may_have_no_field(void **state) {
     assert_true(sizeof e <= 1);
 }
 
-/* In the view a Device field is a tensor and a GraphConst field what it is. A Host field does not compile: cli/misuse. */
+/* In the view a Device field is a tensor and a GraphConst field what it is. A Host field does not compile: cli/misuse.
+ */
 static void the_view_has_the_same_fields(void **state) {
     (void)state;
     Many_view view;
@@ -416,7 +416,7 @@ static void values_are_numbers_too(void **state) {
     assert_true(nt__field_number(field("shuffle"), &fields) == 0);
 }
 
-/* M-45: a number that the type has is taken, converted. */
+/* A number that the type has is taken, converted. */
 static void numbers_become_values(void **state) {
     (void)state;
     All fields = All_defaults();
@@ -511,7 +511,7 @@ static void integers_of_every_size_are_read_and_printed(void **state) {
     }
 }
 
-/* M-24, A-100: types and shapes, never an element; the beginning of a long text. */
+/* Types and shapes, never an element; the beginning of a long text. */
 static void arrays_are_shown_by_type_and_shape(void **state) {
     (void)state;
     many = Many_defaults();

@@ -34,7 +34,7 @@ NT_DEFINE(Some, SOME, .presets = NT_PRESETS(Some, {"quick", "a first look", quic
 NT_EXPERIMENT(Plain, PLAIN)
 NT_DEFINE(Plain, PLAIN, .build_data = NULL);
 
-/* M-33, M-34, A-93: what a preset does not set has the declaration's default, never another preset's value; what is set
+/* What a preset does not set has the declaration's default, never another preset's value; what is set
  * afterwards wins. */
 static void a_preset_starts_from_the_defaults(void **state) {
     (void)state;
@@ -60,7 +60,6 @@ static void presets_are_listed(void **state) {
     assert_null(Plain_experiment()->hooks.preset(0, &doc, NULL));
 }
 
-/* M-35, A-95. */
 static void an_unknown_preset_is_refused(void **state) {
     (void)state;
     Some e = Some_defaults();
@@ -77,7 +76,7 @@ static void an_unknown_preset_is_refused(void **state) {
     nt__memory_fail_at(0);
 }
 
-/* ---- display: M-24, A-100 --------------------------------------------------------------------------------------- */
+/* ---- display ---------------------------------------------------------------------------------------------------- */
 
 static char *printed(const Some *e, nt_form form) {
     char *text;

@@ -162,6 +162,30 @@ static void a_hook_learns_which_word(void **state) {
     assert_int_equal(nt__calls_status(), NT_INVALID);
 }
 
+/* ---- texts in files --------------------------------------------------------------------------------------------- */
+
+/* A text reads back as its bytes, and nothing else is taken for one. */
+static void a_text_in_quotes_is_exact(void **state) {
+    (void)state;
+    static const char *const wrong[] = {"",          "\"",        "a",         "\"a",         "a\"",       "\"a\"b\"",
+                                        "\"\\\"",    "\"\\x\"",   "\"\\x4\"",  "\"\\x00\"",   "\"\\x4g\"", "\"\\n\"",
+                                        "\"\\X41\"", "\"\\x 4\"", "\"\\x-1\"", "\"\\x4\"1\"", "\"a\\\"",   "\"\\x+f\""};
+    const nt_field_info info = {.name = "t", .type = NT_FIELD_STRING, .marker = NT_HOST};
+    nt__arena arena = {0};
+    const char *text = "kept";
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        if (nt__field_unprint(&info, wrong[i], &arena, &text) != NT_INVALID) fail_msg("%s was taken", wrong[i]);
+        assert_string_equal(text, "kept");
+    }
+    assert_int_equal(nt__field_unprint(&info, "\"a\\\"b\\\\\\x0a\\xff\"", &arena, &text), NT_OK);
+    assert_string_equal(text, "a\"b\\\n\xff");
+    assert_int_equal(nt__field_unprint(&info, "\"\"", &arena, &text), NT_OK);
+    assert_string_equal(text, "");
+    assert_int_equal(nt__field_unprint(&info, "NULL", &arena, &text), NT_OK);
+    assert_null(text);
+    nt__arena_free(&arena);
+}
+
 /* ---- values that C sets ----------------------------------------------------------------------------------------- */
 
 static void what_c_sets_is_checked(void **state) {
@@ -189,6 +213,7 @@ int main(void) {
         cmocka_unit_test(a_choice_is_one_of_its_words),
         cmocka_unit_test(a_hook_learns_which_word),
         cmocka_unit_test(what_c_sets_is_checked),
+        cmocka_unit_test(a_text_in_quotes_is_exact),
     };
     return cmocka_run_group_tests_name("types", tests, NULL, NULL);
 }

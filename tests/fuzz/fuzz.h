@@ -62,7 +62,7 @@ typedef struct fuzz_reader {
 } fuzz_reader;
 
 /* texts.c: what follows the table of readers.c */
-enum { FUZZ_MORE_READERS = 10 };
+enum { FUZZ_MORE_READERS = 11 };
 extern const fuzz_reader fuzz_more_readers[];
 
 /* NULL beyond the last. */

@@ -19,6 +19,7 @@
 #include "optim/optim.h"
 #include "program/disk.h"
 #include "record/record.h"
+#include "run/model_facts.h"
 #include "run/weights.h"
 
 #define FUZZED(FIELD, DEVICE, GRAPH_CONST) \
@@ -262,6 +263,24 @@ static void add_sources(fuzz_samples *samples) {
                 "\"sequence\":2,\"written\":1.5}]}");
 }
 
+/* What a model needs, as the metadata of a file of parameters have it; what is right is read as a run does. */
+static nt_status read_model(const char *path) {
+    char *text = text_of(path);
+    json_t *facts = NULL;
+    nt_status status = text ? nt__model_facts_parse(text, &facts) : nt_error_status();
+    json_decref(facts);
+    nt__free(text);
+    return status;
+}
+
+static void add_models(fuzz_samples *samples) {
+    ADD_SAMPLES("{\"experiment\":\"E\",\"compute_dtype\":\"f32\",\"seed\":42,\"config\":{\"hidden\":\"8,4\"},"
+                "\"devices\":{\"smoothing\":\"0.1\"},\"host\":{},\"derived\":[\"count\"],\"given\":{\"count\":\"0\"},"
+                "\"types\":{\"hidden\":\"ints\"},\"inputs\":{\"x\":{\"dtype\":\"f32\",\"row\":[8,3]}},"
+                "\"numbers\":[\"0.5\",\"array 00\"]}",
+                "{\"numbers\":null,\"seed\":0}", "{\"inputs\":{\"x\":{\"dtype\":\"i8\",\"row\":[]}}}");
+}
+
 /* ---- the table -------------------------------------------------------------------------------------------------- */
 
 const fuzz_reader fuzz_more_readers[] = {
@@ -275,5 +294,6 @@ const fuzz_reader fuzz_more_readers[] = {
     {"arguments", read_arguments, add_arguments, NULL, true},
     {"maps", read_maps, add_maps, NULL, true},
     {"sources", read_sources, add_sources, NULL, true},
+    {"model", read_model, add_models, NULL, true},
 };
 _Static_assert(sizeof fuzz_more_readers / sizeof *fuzz_more_readers == FUZZ_MORE_READERS, "fuzz.h says how many");

@@ -64,67 +64,67 @@ static real log_add(real x, real y) {
 #define B in[1]
 
 /* name, nitro's, what is right of x and y, smallest and largest x, and y */
-#define EACH_FUNCTION(ROW)                                                     \
-    ROW(exp, nt_exp(A), expl(x), -6, 6, 0, 0)                                  \
-    ROW(expm1, nt_expm1(A), expm1l(x), -4, 4, 0, 0)                            \
-    ROW(exp2, nt_exp2(A), exp2l(x), -8, 8, 0, 0)                               \
-    ROW(log, nt_log(A), logl(x), 0.1, 9, 0, 0)                                 \
-    ROW(log1p, nt_log1p(A), log1pl(x), -0.8, 9, 0, 0)                          \
-    ROW(log2, nt_log2(A), log2l(x), 0.1, 9, 0, 0)                              \
-    ROW(log10, nt_log10(A), log10l(x), 0.1, 9, 0, 0)                           \
-    ROW(sqrt, nt_sqrt(A), sqrtl(x), 0.1, 9, 0, 0)                              \
-    ROW(rsqrt, nt_rsqrt(A), 1 / sqrtl(x), 0.1, 9, 0, 0)                        \
-    ROW(cbrt, nt_cbrt(A), cbrtl(x), 0.1, 9, 0, 0)                              \
-    ROW(tanh, nt_tanh(A), tanhl(x), -3, 3, 0, 0)                               \
-    ROW(logistic, nt_logistic(A), logistic(x), -6, 6, 0, 0)                    \
-    ROW(relu, nt_relu(A), fmaxl(x, 0), -3, 3, 0, 0)                            \
-    ROW(abs, nt_abs(A), fabsl(x), -3, 3, 0, 0)                                 \
-    ROW(sign, nt_sign(A), sign_of(x), -3, 3, 0, 0)                             \
-    ROW(neg, nt_neg(A), -x, -3, 3, 0, 0)                                       \
-    ROW(square, nt_square(A), x *x, -3, 3, 0, 0)                               \
-    ROW(sin, nt_sin(A), sinl(x), -7, 7, 0, 0)                                  \
-    ROW(cos, nt_cos(A), cosl(x), -7, 7, 0, 0)                                  \
-    ROW(tan, nt_tan(A), tanl(x), -1.2, 1.2, 0, 0)                              \
-    ROW(asin, nt_asin(A), asinl(x), -0.9, 0.9, 0, 0)                           \
-    ROW(acos, nt_acos(A), acosl(x), -0.9, 0.9, 0, 0)                           \
-    ROW(atan, nt_atan(A), atanl(x), -6, 6, 0, 0)                               \
-    ROW(sinh, nt_sinh(A), sinhl(x), -4, 4, 0, 0)                               \
-    ROW(cosh, nt_cosh(A), coshl(x), -4, 4, 0, 0)                               \
-    ROW(asinh, nt_asinh(A), asinhl(x), -6, 6, 0, 0)                            \
-    ROW(acosh, nt_acosh(A), acoshl(x), 1.2, 9, 0, 0)                           \
-    ROW(atanh, nt_atanh(A), atanhl(x), -0.9, 0.9, 0, 0)                        \
-    ROW(erf, nt_erf(A), erfl(x), -3, 3, 0, 0)                                  \
-    ROW(erfc, nt_erfc(A), erfcl(x), -3, 3, 0, 0)                               \
-    ROW(erf_inv, nt_erf_inv(A), erf_inverse(x), -0.9, 0.9, 0, 0)               \
-    ROW(lgamma, nt_lgamma(A), lgammal(x), 0.2, 9, 0, 0)                        \
-    ROW(digamma, nt_digamma(A), polygamma(0, x), 0.2, 9, 0, 0)                 \
-    ROW(polygamma_1, nt_polygamma(1, A), polygamma(1, x), 0.2, 9, 0, 0)        \
-    ROW(polygamma_2, nt_polygamma(2, A), polygamma(2, x), 0.2, 9, 0, 0)        \
-    ROW(floor, nt_floor(A), floorl(x), -4, 4, 0, 0)                            \
-    ROW(ceil, nt_ceil(A), ceill(x), -4, 4, 0, 0)                               \
-    ROW(round, nt_round(A), rintl(x), -4, 4, 0, 0)                             \
-    ROW(round_half_away, nt_round_half_away(A), roundl(x), -4, 4, 0, 0)        \
-    ROW(trunc, nt_trunc(A), truncl(x), -4, 4, 0, 0)                            \
-    ROW(add, nt_add(A, B), x + y, 0.5, 4, 0.5, 4)                              \
-    ROW(sub, nt_sub(A, B), x - y, 0.5, 4, -4, -0.5)                            \
-    ROW(mul, nt_mul(A, B), x *y, -4, 4, -4, 4)                                 \
-    ROW(div, nt_div(A, B), x / y, -4, 4, 0.5, 4)                               \
-    ROW(div_number, nt_div(A, 3), x / 3, -4, 4, 0, 0)                          \
-    ROW(pow, nt_pow(A, B), powl(x, y), 0.5, 3, -2, 2)                          \
-    ROW(pow_number, nt_pow(A, 2.5), powl(x, 2.5L), 0.5, 3, 0, 0)               \
-    ROW(rem, nt_rem(A, B), fmodl(x, y), -2, 2, 3, 5)                           \
-    ROW(mod, nt_mod(A, B), floor_mod(x, y), 0.5, 2, 3, 5)                      \
-    ROW(floor_div, nt_floor_div(A, B), floorl(x / y), 0.25, 2, 3, 5)           \
-    ROW(max, nt_max(A, B), fmaxl(x, y), -4, 4, -4, 4)                          \
-    ROW(min, nt_min(A, B), fminl(x, y), -4, 4, -4, 4)                          \
-    ROW(clamp, nt_clamp(A, -1.1, B), fminl(fmaxl(x, -1.1L), y), -4, 4, 0.5, 3) \
-    ROW(atan2, nt_atan2(A, B), atan2l(x, y), -4, 4, -4, -0.5)                  \
-    ROW(atan2_number, nt_atan2(A, 1), atan2l(x, 1), -4, 4, 0, 0)               \
-    ROW(atan2_of_number, nt_atan2(1, A), atan2l(1, x), -4, 4, 0, 0)            \
-    ROW(logaddexp, nt_logaddexp(A, B), log_add(x, y), -4, 4, -4, 4)            \
-    ROW(logaddexp_number, nt_logaddexp(A, 1), log_add(x, 1), -4, 4, 0, 0)      \
-    ROW(hypot, nt_hypot(A, B), hypotl(x, y), -4, 4, 0.5, 4)                    \
-    ROW(hypot_number, nt_hypot(A, 1), hypotl(x, 1), -4, 4, 0, 0)               \
+#define EACH_FUNCTION(ROW)                                                         \
+    ROW(exp, nt_exp(A), expl(x), -6, 6, 0, 0)                                      \
+    ROW(expm1, nt_expm1(A), expm1l(x), -4, 4, 0, 0)                                \
+    ROW(exp2, nt_exp2(A), exp2l(x), -8, 8, 0, 0)                                   \
+    ROW(log, nt_log(A), logl(x), 0.1, 9, 0, 0)                                     \
+    ROW(log1p, nt_log1p(A), log1pl(x), -0.8, 9, 0, 0)                              \
+    ROW(log2, nt_log2(A), log2l(x), 0.1, 9, 0, 0)                                  \
+    ROW(log10, nt_log10(A), log10l(x), 0.1, 9, 0, 0)                               \
+    ROW(sqrt, nt_sqrt(A), sqrtl(x), 0.1, 9, 0, 0)                                  \
+    ROW(rsqrt, nt_rsqrt(A), 1 / sqrtl(x), 0.1, 9, 0, 0)                            \
+    ROW(cbrt, nt_cbrt(A), cbrtl(x), 0.1, 9, 0, 0)                                  \
+    ROW(tanh, nt_tanh(A), tanhl(x), -3, 3, 0, 0)                                   \
+    ROW(logistic, nt_logistic(A), logistic(x), -6, 6, 0, 0)                        \
+    ROW(relu, nt_relu(A), fmaxl(x, 0), -3, 3, 0, 0)                                \
+    ROW(abs, nt_abs(A), fabsl(x), -3, 3, 0, 0)                                     \
+    ROW(sign, nt_sign(A), sign_of(x), -3, 3, 0, 0)                                 \
+    ROW(neg, nt_neg(A), -x, -3, 3, 0, 0)                                           \
+    ROW(square, nt_square(A), x *x, -3, 3, 0, 0)                                   \
+    ROW(sin, nt_sin(A), sinl(x), -7, 7, 0, 0)                                      \
+    ROW(cos, nt_cos(A), cosl(x), -7, 7, 0, 0)                                      \
+    ROW(tan, nt_tan(A), tanl(x), -1.2, 1.2, 0, 0)                                  \
+    ROW(asin, nt_asin(A), asinl(x), -0.9, 0.9, 0, 0)                               \
+    ROW(acos, nt_acos(A), acosl(x), -0.9, 0.9, 0, 0)                               \
+    ROW(atan, nt_atan(A), atanl(x), -6, 6, 0, 0)                                   \
+    ROW(sinh, nt_sinh(A), sinhl(x), -4, 4, 0, 0)                                   \
+    ROW(cosh, nt_cosh(A), coshl(x), -4, 4, 0, 0)                                   \
+    ROW(asinh, nt_asinh(A), asinhl(x), -6, 6, 0, 0)                                \
+    ROW(acosh, nt_acosh(A), acoshl(x), 1.2, 9, 0, 0)                               \
+    ROW(atanh, nt_atanh(A), atanhl(x), -0.9, 0.9, 0, 0)                            \
+    ROW(erf, nt_erf(A), erfl(x), -3, 3, 0, 0)                                      \
+    ROW(erfc, nt_erfc(A), erfcl(x), -3, 3, 0, 0)                                   \
+    ROW(erf_inv, nt_erf_inv(A), erf_inverse(x), -0.9, 0.9, 0, 0)                   \
+    ROW(lgamma, nt_lgamma(A), lgammal(x), 0.2, 9, 0, 0)                            \
+    ROW(digamma, nt_digamma(A), polygamma(0, x), 0.2, 9, 0, 0)                     \
+    ROW(polygamma_1, nt_polygamma(1, A), polygamma(1, x), 0.2, 9, 0, 0)            \
+    ROW(polygamma_2, nt_polygamma(2, A), polygamma(2, x), 0.2, 9, 0, 0)            \
+    ROW(floor, nt_floor(A), floorl(x), -4, 4, 0, 0)                                \
+    ROW(ceil, nt_ceil(A), ceill(x), -4, 4, 0, 0)                                   \
+    ROW(round, nt_round(A), rintl(x), -4, 4, 0, 0)                                 \
+    ROW(round_half_away, nt_round_half_away(A), roundl(x), -4, 4, 0, 0)            \
+    ROW(trunc, nt_trunc(A), truncl(x), -4, 4, 0, 0)                                \
+    ROW(add, nt_add(A, B), x + y, 0.5, 4, 0.5, 4)                                  \
+    ROW(sub, nt_sub(A, B), x - y, 0.5, 4, -4, -0.5)                                \
+    ROW(mul, nt_mul(A, B), x *y, -4, 4, -4, 4)                                     \
+    ROW(div, nt_div(A, B), x / y, -4, 4, 0.5, 4)                                   \
+    ROW(div_number, nt_div(A, 3), x / 3, -4, 4, 0, 0)                              \
+    ROW(pow, nt_pow(A, B), powl(x, y), 0.5, 3, -2, 2)                              \
+    ROW(pow_number, nt_pow(A, 2.5), powl(x, 2.5L), 0.5, 3, 0, 0)                   \
+    ROW(rem, nt_rem(A, B), fmodl(x, y), -2, 2, 3, 5)                               \
+    ROW(mod, nt_mod(A, B), floor_mod(x, y), 0.5, 2, 3, 5)                          \
+    ROW(floor_div, nt_floor_div(A, B), floorl(x / y), 0.25, 2, 3, 5)               \
+    ROW(max, nt_max(A, B), fmaxl(x, y), -4, 4, -4, 4)                              \
+    ROW(min, nt_min(A, B), fminl(x, y), -4, 4, -4, 4)                              \
+    ROW(clamp, nt_clamp(A, -1.125, B), fminl(fmaxl(x, -1.125L), y), -4, 4, 0.5, 3) \
+    ROW(atan2, nt_atan2(A, B), atan2l(x, y), -4, 4, -4, -0.5)                      \
+    ROW(atan2_number, nt_atan2(A, 1), atan2l(x, 1), -4, 4, 0, 0)                   \
+    ROW(atan2_of_number, nt_atan2(1, A), atan2l(1, x), -4, 4, 0, 0)                \
+    ROW(logaddexp, nt_logaddexp(A, B), log_add(x, y), -4, 4, -4, 4)                \
+    ROW(logaddexp_number, nt_logaddexp(A, 1), log_add(x, 1), -4, 4, 0, 0)          \
+    ROW(hypot, nt_hypot(A, B), hypotl(x, y), -4, 4, 0.5, 4)                        \
+    ROW(hypot_number, nt_hypot(A, 1), hypotl(x, 1), -4, 4, 0, 0)                   \
     ROW(copysign, nt_copysign(A, B), copysignl(x, y), 0.5, 4, -4, 4)
 
 #define BUILD(name, build, right, ...)                   \

@@ -29,7 +29,6 @@ static void assert_message(nt_status got, nt_status wanted, const char *message)
 
 /* ---- rows ------------------------------------------------------------------------------------------------------- */
 
-/* H1, H-1. */
 static void a_row_is_an_epoch(void **state) {
     (void)state;
     nt__text log = {0};
@@ -46,11 +45,10 @@ static void a_row_is_an_epoch(void **state) {
     assert_int_equal(history.rows[1].step, 8);
     assert_true(*nt__row_value(&history.rows[1], NT__METRIC_LOSS) == 0.25);
     assert_true(*nt__row_value(&history.rows[1], 1) == 0.125);
-    assert_null(nt__row_value(&history.rows[0], 2)); /* H6: a gap is missing, not 0 */
+    assert_null(nt__row_value(&history.rows[0], 2)); /* A gap is missing, not 0 */
     nt__history_free(&history);
 }
 
-/* H1. */
 static void a_metric_named_loss_takes_its_place(void **state) {
     (void)state;
     nt__text log = {0};
@@ -62,7 +60,7 @@ static void a_metric_named_loss_takes_its_place(void **state) {
     nt__history_free(&history);
 }
 
-/* H-8: not trained yet. */
+/* Not trained yet. */
 static void a_log_without_an_epoch_is_empty(void **state) {
     (void)state;
     nt__history history = read_run(put_log("empty", "{\"hidden\":3,\"type\":\"params\"}\n"));
@@ -207,7 +205,6 @@ static void assert_best(const nt__history *history, const char *name, const char
     assert_int_equal(best.row, row);
 }
 
-/* H4. */
 static void the_best_is_by_the_metric_and_the_mode(void **state) {
     (void)state;
     nt__text log = {0};
@@ -224,13 +221,12 @@ static void the_best_is_by_the_metric_and_the_mode(void **state) {
     char message[2 * SCRATCH_PATH];
     snprintf(message, sizeof message, "%s: no epoch has a metric 'nope'; there are loss, acc, val_loss",
              history.folder);
-    assert_message(nt__history_best(&history, "nope", NULL, &best), NT_INVALID, message); /* H-5 */
+    assert_message(nt__history_best(&history, "nope", NULL, &best), NT_INVALID, message);
     assert_message(nt__history_best(&history, NULL, "most", &best), NT_INVALID,
                    "the mode 'most' is neither min nor max");
     nt__history_free(&history);
 }
 
-/* H3, H4. */
 static void the_metric_of_the_checkpoints_comes_first(void **state) {
     (void)state;
     nt__text log = {0};
@@ -421,13 +417,12 @@ static void assert_thinned(size_t n, size_t best, size_t budget, const char *exp
     nt__text_free(&text);
 }
 
-/* H11, H-9. */
 static void rows_in_the_middle_give_way(void **state) {
     (void)state;
     assert_thinned(40, 23, 12, "1 2 3 . 21 22 23 24 25 . 39 40");
     assert_thinned(40, 39, 9, "1 2 3 4 . 37 38 39 40");
     assert_thinned(40, 0, 8, "1 2 3 4 . 38 39 40");
-    assert_thinned(40, 20, 3, "1 . 20 . 40"); /* Q16: the ends and the best are more than the budget */
+    assert_thinned(40, 20, 3, "1 . 20 . 40"); /* The ends and the best are more than the budget */
     assert_thinned(5, 3, 5, "1 2 3 4 5");
     assert_thinned(6, 1, 5, "1 2 . 5 6");
     assert_thinned(1, 0, 1, "1");
@@ -473,7 +468,6 @@ static void many_points_make_few_parts(void **state) {
     nt__curve_free(&curve);
 }
 
-/* H20. */
 static void a_curve_is_a_column_or_the_lines_of_a_context(void **state) {
     (void)state;
     nt__history history = read_run(put_forty("curves", ""));
@@ -512,7 +506,7 @@ static void a_text_is_no_number(void **state) {
     assert_false(nt__line_is_of(line, "valid"));
 }
 
-/* ---- files that are no logs -------------------------------------------------------------------------------------- */
+/* ---- files that are no logs ------------------------------------------------------------------------------------- */
 
 static nt_status try_to_read(const char *run) {
     nt__history history;

@@ -73,7 +73,6 @@ static void assert_integer(const json_t *line, const char *name, int64_t value) 
 
 /* ---- lines ------------------------------------------------------------------------------------------------------ */
 
-/* J3. */
 static void a_line_is_an_object_with_its_place_in_the_run(void **state) {
     (void)state;
     nt__jsonl *log = open_log("metrics.jsonl");
@@ -99,7 +98,6 @@ static void without_a_context_there_is_no_place(void **state) {
     assert_log("params.jsonl", "{\"hidden\":256,\"type\":\"params\"}\n");
 }
 
-/* J4. */
 static void the_lines_own_names_win(void **state) {
     (void)state;
     nt__jsonl *log = open_log("names.jsonl");
@@ -116,7 +114,6 @@ static void the_lines_own_names_win(void **state) {
     json_decref(line);
 }
 
-/* G4. */
 static void numbers_that_are_not_finite_are_left_out(void **state) {
     (void)state;
     nt__jsonl *log = open_log("finite.jsonl");
@@ -303,7 +300,7 @@ static void a_failed_allocation_leaves_nothing(void **state) {
     assert_int_equal(n, 4);
 }
 
-/* ---- a run that goes on ------------------------------------------------------------------------------------------ */
+/* ---- a run that goes on ----------------------------------------------------------------------------------------- */
 
 static const nt_log_value name_value = {"name", "one", 0}, other_name = {"name", "two", 0}, loss = {"loss", NULL, 0.5};
 
@@ -322,7 +319,7 @@ static int64_t write_steps(const char *name) {
     return length;
 }
 
-/* B69 and J2: behind the step that the run goes on from, with no step twice. */
+/* Behind the step that the run goes on from, with no step twice. */
 static void a_log_goes_on_behind_a_step(void **state) {
     (void)state;
     int64_t length = write_steps("on.jsonl");

@@ -72,7 +72,6 @@ static void names_that_are_no_loggers_are_refused(void **state) {
     assert_int_equal(nt__loggers_check("none"), NT_OK);
 }
 
-/* G2. */
 static void a_function_that_is_missing_is_named(void **state) {
     (void)state;
     notes n = {0};
@@ -141,7 +140,7 @@ static int64_t one_further(void *state) {
     return *(int64_t *)state + 1;
 }
 
-/* C6: each gets its own back; one that is not known, or has none, -1. */
+/* Each gets its own back; one that is not known, or has none, -1. */
 static void a_position_is_kept_for_each_logger(void **state) {
     (void)state;
     int64_t known = 0, unknown = 0, none = 0;

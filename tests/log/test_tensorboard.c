@@ -71,7 +71,6 @@ static void check_with_python(const char *folder, const char *checks) {
     assert_int_equal(WEXITSTATUS(how), 0);
 }
 
-/* T1, TB1. */
 static void numbers_are_scalars_of_their_context(void **state) {
     (void)state;
     void *log = open_log("scalars", false, 0, -1);
@@ -96,7 +95,6 @@ static void numbers_are_scalars_of_their_context(void **state) {
                       "import time; assert abs(a.Scalars('train/loss')[0].wall_time - time.time()) < 300\n");
 }
 
-/* T2, T3, T5, TB3. */
 static void texts_are_markdown(void **state) {
     (void)state;
     void *log = open_log("texts", false, 0, -1);
@@ -239,7 +237,7 @@ static void a_new_run_keeps_the_files_of_the_former_one(void **state) {
     check_with_python("again", "same(scalars('train/loss'), [(3, 3.0)])\n");
 }
 
-/* Report B69: the place is exact within a step. */
+/* The place is exact within a step. */
 static void a_resumed_run_has_no_step_twice(void **state) {
     (void)state;
     void *log = open_log("resumed", false, 0, -1);

@@ -1,4 +1,4 @@
-/* src/optim/chain.c: how rules and chains print, and which are refused (L39 to L42, E-27). No engine. */
+/* src/optim/chain.c: how rules and chains print, and which are refused. No engine. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -12,7 +12,7 @@
 #include "stepper.h"
 #include "trajectories.h"
 
-/* ---- groups, rates and the clip (L16, L20, L51 to L53) ---------------------------------------------------------- */
+/* ---- groups, rates and the clip --------------------------------------------------------------------------------- */
 
 /* The layout of a case's groups, and where each leaf lies in the file's own vectors. */
 typedef struct composition {
@@ -67,14 +67,14 @@ static void start_parameters(const composition *of, const json_t *x0, stepper *s
     scatter(of, row, PARAMETERS, s);
 }
 
-/* L29: the number of a decay is multiplied by the group's rate in the program. */
+/* The number of a decay is multiplied by the group's rate in the program. */
 static nt_rule rule_of_group(const json_t *group) {
     nt_rule rule = rule_of(json_string_value(member(group, "rule")), group, 0);
     double decay = setting(group, "lambda_base");
     return decay > 0 ? nt_chain(rule, nt_decay(decay)) : rule;
 }
 
-/* L49: leaves of one axis are spared, in the groups that say so. */
+/* Leaves of one axis are spared, in the groups that say so. */
 static void set_spared(const composition *of, const json_t *groups, stepper *s) {
     double elements[SIZE];
     for (size_t i = 0; i < of->layout.row_count; i++) {
@@ -192,19 +192,19 @@ static void each_group_has_its_own_rate_and_state_l20(void **state) {
     run_compositions((const char *const[]){"two_groups_ratio", NULL});
 }
 
-/* L28, L29: each group decays by its own rate; the norm is that of both. */
+/* Each group decays by its own rate; the norm is that of both. */
 static void groups_have_rules_and_decays_of_their_own_l29(void **state) {
     (void)state;
     run_compositions((const char *const[]){"two_rules_clip_decay", "anchored_group", NULL});
 }
 
-/* A rate of 0 at the last step keeps the chain (Q2). */
+/* A rate of 0 at the last step keeps the chain. */
 static void rates_move_from_step_to_step_l28(void **state) {
     (void)state;
     run_compositions((const char *const[]){"scheduled_rate_momentum", "scheduled_rate_adam_decay", NULL});
 }
 
-/* ---- one step of SGD, bit by bit (A8 to A10) -------------------------------------------------------------------- */
+/* ---- one step of SGD, bit by bit -------------------------------------------------------------------------------- */
 
 static float from_bits(const json_t *list, size_t i) {
     uint32_t bits = (uint32_t)strtoul(json_string_value(json_array_get(list, i)), NULL, 16);
@@ -245,7 +245,7 @@ static void a_step_of_sgd_is_rounded_once_or_twice(void **state) {
     json_decref(document);
 }
 
-/* L53: nothing is divided by a norm of zero. */
+/* Nothing is divided by a norm of zero. */
 static void a_zero_gradient_moves_nothing(void **state) {
     (void)state;
     stepper s = stepper_of_one(nt_sgd(), NT_F32, 2);
@@ -268,7 +268,7 @@ static void a_nan_gradient_is_not_clipped_away(void **state) {
     stepper_free(&s);
 }
 
-/* L51: one norm over all groups, also when their element types differ: 3, 4 and 12 have the norm 13. */
+/* One norm over all groups, also when their element types differ: 3, 4 and 12 have the norm 13. */
 static void groups_of_other_types_share_the_norm(void **state) {
     (void)state;
     static const nt_dtype types[][2] = {{NT_F32, NT_F64}, {NT_F64, NT_F32}, {NT_F16, NT_F32}, {NT_BF16, NT_BF16}};

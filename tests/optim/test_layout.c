@@ -61,7 +61,7 @@ static void without_names_all_leaves_are_one_group(void **state) {
     assert_int_equal(layout.row_count, 0);
 }
 
-/* L4, L5: groups by first appearance, but default first; leaves keep their order inside a group. */
+/* Groups by first appearance, but default first; leaves keep their order inside a group. */
 static void groups_are_in_order_of_appearance_default_first(void **state) {
     (void)state;
     nt__leaf leaves[] = {leaf("a", NT_F32, nt_dims(2)), leaf("b", NT_F64, nt_dims(3)), leaf("c", NT_F32, nt_dims(4)),
@@ -150,7 +150,7 @@ static void a_failed_allocation_leaves_nothing(void **state) {
     assert_int_equal(nt__memory().live, before);
 }
 
-/* ---- the round trip (L7, L11, L13) ------------------------------------------------------------------------------ */
+/* ---- the round trip --------------------------------------------------------------------------------------------- */
 
 /* Leaf i becomes part of its group's flat tensor and a leaf again. */
 typedef struct trip {

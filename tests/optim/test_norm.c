@@ -47,7 +47,7 @@ static void the_norm_is_right_to_f32_precision(void **state) {
     }
 }
 
-/* F9: the largest magnitude, and a root that is no square root. */
+/* The largest magnitude, and a root that is no square root. */
 static void other_norms(void **state) {
     (void)state;
     static const struct { double p, scale; } cases[] = {{INFINITY, 0.5}, {3, 2 / 4.497941445275415}};
@@ -115,7 +115,7 @@ static nt_tensor shrinks(nt_update *u) {
     return nt_sum(u->g);
 }
 
-/* What an update must give back (L39: a type fixed point). */
+/* What an update must give back (a type fixed point). */
 static void what_an_update_gives_is_checked(void **state) {
     (void)state;
     static const struct {

@@ -61,7 +61,7 @@ static void the_constants_of_a_rule_are_in_the_text(void **state) {
     assert_false(same_optimizer(nt_adam(), 0, nt_radam(), 0));
 }
 
-/* The rate, the states and the step are arguments, each once. L21: none of them is a constant. */
+/* The rate, the states and the step are arguments, each once. None of them is a constant. */
 static void rates_and_states_are_arguments(void **state) {
     (void)state;
     nt__printed printed = print_optimizer(nt_radam(), 0);

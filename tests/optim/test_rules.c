@@ -11,7 +11,7 @@
 #include "stepper.h"
 #include "trajectories.h"
 
-/* ---- one rule (F1, F4, F6) -------------------------------------------------------------------------------------- */
+/* ---- one rule --------------------------------------------------------------------------------------------------- */
 
 /* The rate of a chain is that of the rule which has one. */
 static double eta_of(const json_t *chain) {
@@ -352,7 +352,7 @@ static void trust_ratios_spare_what_does_not_decay(void **state) {
 
 /* ---- parameters of 16 bits -------------------------------------------------------------------------------------- */
 
-/* The first step of Adam and RAdam in f32: eta for a gradient that is not zero, nothing for one that is. L19: the
+/* The first step of Adam and RAdam in f32: eta for a gradient that is not zero, nothing for one that is. The
  * parameters keep their type. */
 static void sixteen_bit_parameters_are_updated_in_f32(void **state) {
     (void)state;

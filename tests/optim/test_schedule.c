@@ -266,7 +266,6 @@ static void odd_horizons_have_values(void **state) {
     }
 }
 
-/* */
 static void what_varies(void **state) {
     (void)state;
     nt_schedule constant = nt_schedule_constant(3), linear = nt_schedule_linear(1, 0);

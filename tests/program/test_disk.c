@@ -235,7 +235,7 @@ static void what_is_no_file_is_refused_and_replaced(void **state) {
     }
 }
 
-/* B21: what another plugin, processor or format left is not used and is left to them. */
+/* What another plugin, processor or format left is not used and is left to them. */
 static void programs_of_others_are_not_used_and_stay(void **state) {
     (void)state;
     const nt__disk_key mine = key_of(5);

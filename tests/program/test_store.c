@@ -232,7 +232,7 @@ static void what_is_loaded_is_not_saved_again(void **state) {
     end();
 }
 
-/* B07: what moved is told across processes too. */
+/* What moved is told across processes too. */
 static void what_moved_is_known_across_processes(void **state) {
     (void)state;
     begin();
@@ -559,7 +559,7 @@ static void short_memory_leaves_nothing(void **state) {
 
 /* ---- the limit of the process's cache --------------------------------------------------------------------------- */
 
-/* B12: 1,000 shapes. */
+/* 1,000 shapes. */
 static void what_nobody_uses_is_bounded(void **state) {
     (void)state;
     enum { SHAPES = 1000, LIMIT = 8 };

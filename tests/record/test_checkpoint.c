@@ -24,7 +24,7 @@ static const char *folder_of_two(const char *name) {
     return folder;
 }
 
-static void a_record_says_what_it_is(void **state) { /* C9, B34 */
+static void a_record_says_what_it_is(void **state) {
     (void)state;
     const char *folder = folder_of_two("info");
     nt_checkpoint_about *info;
@@ -71,7 +71,7 @@ static void what_is_unusual_is_told_too(void **state) {
     nt_checkpoint_info_free(info);
 }
 
-static void a_folder_tells_its_runs(void **state) { /* B56 */
+static void a_folder_tells_its_runs(void **state) {
     (void)state;
     const char *folder = folder_of_two("runs");
     nt_checkpoint_run_list *runs;
@@ -91,7 +91,7 @@ static void a_folder_tells_its_runs(void **state) { /* B56 */
     nt_checkpoint_runs_free(NULL);
 }
 
-static void a_text_finds_a_record(void **state) { /* C48 */
+static void a_text_finds_a_record(void **state) {
     (void)state;
     const char *folder = folder_of_two("found");
     nt_checkpoint_about *info;
@@ -143,7 +143,7 @@ static void every_refused_allocation_is_told(void **state) {
 /* ---- earlier times ---------------------------------------------------------------------------------------------- */
 
 /* What this version loads, every later one loads: the folder was written by the first version that writes records. */
-static void records_of_the_first_version_load(void **state) { /* C7 */
+static void records_of_the_first_version_load(void **state) {
     (void)state;
     char folder[SCRATCH_PATH];
     snprintf(folder, sizeof folder, "%s/golden/files/records-1", getenv("NT_TESTS"));

@@ -133,7 +133,7 @@ static void arrays_may_lie_in_one(void **state) {
 
 /* ---- what is not a record --------------------------------------------------------------------------------------- */
 
-static void another_format_version_is_refused_with_both(void **state) { /* C7 */
+static void another_format_version_is_refused_with_both(void **state) {
     (void)state;
     const char *path = scratch("newer.safetensors");
     write_made(path, 7);
@@ -160,7 +160,7 @@ static void other_files_are_no_records(void **state) {
     assert_fails(nt__record_read_facts(scratch("short"), &facts), NT_INVALID,
                  "the file has 3 bytes, a safetensors file starts with");
     assert_fails(nt__record_read(scratch("gone"), &record), NT_NOT_FOUND, "gone': No such file");
-    assert_fails(nt__record_read_facts(scratch("gone"), &facts), NT_NOT_FOUND, "gone': No such file"); /* C9 */
+    assert_fails(nt__record_read_facts(scratch("gone"), &facts), NT_NOT_FOUND, "gone': No such file");
     assert_fails(nt__record_read(scratch_folder, &record), NT_IO, "it is a folder and no regular file");
 }
 

@@ -66,7 +66,7 @@ static void assert_left(const nt__retention *retention, const double *scores, si
 
 /* ---- the best and the newest ------------------------------------------------------------------------------------ */
 
-static void the_best_and_the_newest_are_kept(void **state) { /* C24, B7, B8 */
+static void the_best_and_the_newest_are_kept(void **state) {
     (void)state;
     nt__retention retention = {.best = 2, .metric = "val_loss", .keep_latest = true};
     left(&retention, "1 2 4", 1, 2, 3, 4);
@@ -78,10 +78,10 @@ static void the_best_and_the_newest_are_kept(void **state) { /* C24, B7, B8 */
     for (size_t i = 0; i < count; i++) all[i].higher_is_better = true;
     assert_kept(&retention, "A", all, count, "2 3");
     retention = (nt__retention){.best = 1, .metric = "val_loss", .keep_latest = true};
-    left(&retention, "2 4", 3, 1, 2, 4); /* B43 */
+    left(&retention, "2 4", 3, 1, 2, 4);
 }
 
-static void ties_keep_the_earlier_one(void **state) { /* C24 */
+static void ties_keep_the_earlier_one(void **state) {
     (void)state;
     nt__retention retention = {.best = 2, .metric = "val_loss"};
     left(&retention, "1 2", 1, 1, 1, 1);
@@ -124,7 +124,7 @@ static void every_nth_is_kept(void **state) {
 
 /* ---- metrics and runs ------------------------------------------------------------------------------------------- */
 
-static void entries_of_another_metric_are_left_alone(void **state) { /* C25, B39, B54 */
+static void entries_of_another_metric_are_left_alone(void **state) {
     (void)state;
     nt__retention retention = {.best = 1, .metric = "accuracy", .higher_is_better = true, .keep_latest = true};
     nt__record_entry all[MOST];
@@ -141,7 +141,7 @@ static void entries_of_another_metric_are_left_alone(void **state) { /* C25, B39
     assert_kept(&retention, "A", all, count, "3");
 }
 
-static void other_runs_are_left_alone_unless_the_folder_is_ranked(void **state) { /* C26 */
+static void other_runs_are_left_alone_unless_the_folder_is_ranked(void **state) {
     (void)state;
     nt__retention retention = {.best = 2, .metric = "val_loss", .keep_latest = true};
     nt__record_entry all[MOST];
@@ -155,7 +155,7 @@ static void other_runs_are_left_alone_unless_the_folder_is_ranked(void **state) 
     assert_kept(&retention, "B", all, count, "1 11");
 }
 
-static void the_unnamed_run_is_a_run(void **state) { /* B38 */
+static void the_unnamed_run_is_a_run(void **state) {
     (void)state;
     nt__retention retention = {.best = 1, .metric = "val_loss", .keep_latest = true};
     nt__record_entry all[MOST];
@@ -178,7 +178,7 @@ static bool wants(const nt__retention *retention, const nt__record_entry *all, s
     return nt__retention_wants(retention, all, count, &fresh);
 }
 
-static void without_the_latest_only_what_enters_is_written(void **state) { /* C27, B42 */
+static void without_the_latest_only_what_enters_is_written(void **state) {
     (void)state;
     nt__retention retention = {.best = 2, .metric = "val_loss"};
     nt__record_entry all[MOST] = {0};
@@ -205,7 +205,7 @@ static void without_the_latest_only_what_enters_is_written(void **state) { /* C2
     assert_true(wants(&retention, all, count, 3, -9));
 }
 
-static void what_cannot_be_kept_is_refused(void **state) { /* C23 */
+static void what_cannot_be_kept_is_refused(void **state) {
     (void)state;
     nt__retention retention = nt__retention_default();
     assert_int_equal(retention.best, 3);
@@ -230,7 +230,7 @@ static void assert_name(nt__record_entry entry, const char *name) {
     nt__free(got);
 }
 
-static void names_sort_as_they_were_written(void **state) { /* C16, B11 */
+static void names_sort_as_they_were_written(void **state) {
     (void)state;
     assert_name((nt__record_entry){.epoch = 3, .step = 120, .scored = true, .metric = "val_loss", .score = 0.25},
                 "epoch-0003-step-120-val_loss=0.25.safetensors");
@@ -260,7 +260,7 @@ static void metrics_are_made_fit_for_a_name(void **state) { /* C17, B12 */
     assert_name(entry, "epoch-0000-step-0-1234567890123456789012345678901234567890=0.safetensors");
 }
 
-static void names_that_cannot_be_are_refused(void **state) { /* C19, B14 */
+static void names_that_cannot_be_are_refused(void **state) {
     (void)state;
     assert_ok(nt__record_name_check("best.safetensors"));
     const char *no_names[] = {NULL, "", "best", "best.pt", ".safetensors", "a\xff.safetensors"};
@@ -271,7 +271,7 @@ static void names_that_cannot_be_are_refused(void **state) { /* C19, B14 */
         assert_fails(nt__record_name_check(paths[i]), NT_INVALID, "path separator");
 }
 
-static void run_ids_are_letters_and_digits(void **state) { /* C29 */
+static void run_ids_are_letters_and_digits(void **state) {
     (void)state;
     char id[NT__RUN_ID], former[NT__RUN_ID] = "";
     for (int i = 0; i < 100; i++) {
@@ -286,7 +286,7 @@ static void run_ids_are_letters_and_digits(void **state) { /* C29 */
 
 /* ---- runs ------------------------------------------------------------------------------------------------------- */
 
-static void runs_are_told_newest_first(void **state) { /* C30, B53, B56 */
+static void runs_are_told_newest_first(void **state) {
     (void)state;
     nt__record_entry all[MOST];
     size_t count = entries("A", all, .2, .4);

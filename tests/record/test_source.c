@@ -66,12 +66,12 @@ static void assert_refused(const char *text, const char *folder, nt_status statu
 
 /* ---- what is found ---------------------------------------------------------------------------------------------- */
 
-static void each_pair_finds_its_record(void **state) { /* C48, B37, B46 */
+static void each_pair_finds_its_record(void **state) {
     (void)state;
     const char *folder = two_runs("pairs");
     *told = 0;
     assert_found("latest:latest", folder, "B", 2, true);
-    assert_non_null(strstr(told, "holds checkpoints of 2 runs; the one written last, B, is read")); /* C50 */
+    assert_non_null(strstr(told, "holds checkpoints of 2 runs; the one written last, B, is read"));
     assert_found("latest:best", folder, "B", 1, false);
     *told = 0;
     assert_found("A:latest", folder, "A", 3, true);
@@ -80,7 +80,7 @@ static void each_pair_finds_its_record(void **state) { /* C48, B37, B46 */
     assert_string_equal(told, "");
 }
 
-static void a_path_finds_its_record(void **state) { /* C43 */
+static void a_path_finds_its_record(void **state) {
     (void)state;
     const char *folder = two_runs("paths");
     char path[3 * SCRATCH_PATH], *bytes;
@@ -109,7 +109,7 @@ static void a_path_finds_its_record(void **state) { /* C43 */
 }
 
 /* The run written last in another folder, as its path would be taken. */
-static void a_folder_is_a_run_too(void **state) { /* C43, C48 */
+static void a_folder_is_a_run_too(void **state) {
     (void)state;
     char own[2 * SCRATCH_PATH], text[3 * SCRATCH_PATH];
     snprintf(own, sizeof own, "%s", scratch("own"));
@@ -144,7 +144,7 @@ static void a_folder_is_a_run_too(void **state) { /* C43, C48 */
                  "was scored by accuracy, lower is better; scored are: val_loss, lower is better (2)");
 }
 
-static void what_is_written_wrongly_is_refused_with_the_right_spelling(void **state) { /* C49, B48 */
+static void what_is_written_wrongly_is_refused_with_the_right_spelling(void **state) {
     (void)state;
     const char *folder = two_runs("spelling");
     assert_refused("best", folder, NT_INVALID, "write latest:best for the run written last");
@@ -161,7 +161,7 @@ static void what_is_written_wrongly_is_refused_with_the_right_spelling(void **st
     assert_refused("latest:best", scratch("no such folder"), NT_NOT_FOUND, "found no checkpoint in '");
 }
 
-static void a_best_is_of_one_metric(void **state) { /* C50, B53, B54 */
+static void a_best_is_of_one_metric(void **state) {
     (void)state;
     const char *folder = test_folder("metrics");
     put_run(folder, "A", .4, .2);
@@ -181,7 +181,7 @@ static void a_best_is_of_one_metric(void **state) { /* C50, B53, B54 */
     nt__record_source_free(&source);
 }
 
-static void an_empty_folder_has_nothing_to_resume(void **state) { /* C42, C31 */
+static void an_empty_folder_has_nothing_to_resume(void **state) {
     (void)state;
     nt__record_source source;
     assert_ok(nt__record_source_auto(scratch("nothing here"), &source));
@@ -209,7 +209,7 @@ static void a_manifest_that_is_gone_takes_no_record_with_it(void **state) {
     nt__record_source_free(&source);
 }
 
-static void a_listed_file_that_is_gone_is_told(void **state) { /* C50 */
+static void a_listed_file_that_is_gone_is_told(void **state) {
     (void)state;
     const char *folder = two_runs("gone");
     assert_int_equal(unlink(file_of_epoch(folder, "B", 2)), 0);
@@ -244,7 +244,7 @@ static void allocations_refused_while_looking(void **state) {
 
 /* ---- manifests -------------------------------------------------------------------------------------------------- */
 
-static void an_old_manifest_is_one_unnamed_run(void **state) { /* C21, B38 */
+static void an_old_manifest_is_one_unnamed_run(void **state) {
     (void)state;
     static const char old[] = "{\"checkpoints\": [{\"file\": \"a.safetensors\", \"epoch\": 1, \"score\": 0.5, "
                               "\"stop_reason\": null}, {\"file\": \"b.safetensors\", \"epoch\": 2, \"score\": 0.25, "

@@ -53,7 +53,7 @@ static void assert_latest(const char *folder, int64_t epoch) {
 
 /* ---- what a folder has ------------------------------------------------------------------------------------------ */
 
-static void two_epochs_are_two_records_and_a_manifest(void **state) { /* B2, B3, C2 */
+static void two_epochs_are_two_records_and_a_manifest(void **state) {
     (void)state;
     const char *folder = test_folder("two/of/them");
     nt__record_writer_options options = writer_options(folder, "A1b2C3d4");
@@ -89,7 +89,7 @@ static void two_epochs_are_two_records_and_a_manifest(void **state) { /* B2, B3,
     assert_latest(folder, 2);
 }
 
-static void the_last_epoch_is_written_again(void **state) { /* C10, C22 */
+static void the_last_epoch_is_written_again(void **state) {
     (void)state;
     const char *folder = test_folder("again");
     nt__record_writer *writer = open_writer(folder, "A", nt__retention_default());
@@ -102,7 +102,7 @@ static void the_last_epoch_is_written_again(void **state) { /* C10, C22 */
     assert_epochs(folder, "1");
 }
 
-static void displaced_records_are_deleted(void **state) { /* B7 */
+static void displaced_records_are_deleted(void **state) {
     (void)state;
     const char *folder = test_folder("displaced");
     nt__retention retention = nt__retention_default();
@@ -133,7 +133,7 @@ static void records_within_an_epoch_give_way(void **state) {
 
 /* ---- scores ----------------------------------------------------------------------------------------------------- */
 
-static void a_score_that_is_none_is_refused(void **state) { /* C14, B9 */
+static void a_score_that_is_none_is_refused(void **state) {
     (void)state;
     const char *folder = test_folder("scores");
     nt__record_writer *writer = open_writer(folder, "A", nt__retention_default());
@@ -165,7 +165,7 @@ static bool wants(nt__record_writer *writer, int64_t epoch, double score) {
     return wants;
 }
 
-static void without_the_latest_only_the_best_are_wanted(void **state) { /* C27, B42 */
+static void without_the_latest_only_the_best_are_wanted(void **state) {
     (void)state;
     nt__retention retention = {.best = 2, .metric = "val_loss"};
     nt__record_writer *writer = open_writer(scratch("wanted"), "A", retention);
@@ -193,7 +193,7 @@ static nt_status put_named(nt__record_writer *writer, int64_t epoch, const char 
     return nt__record_writer_put(writer, &record, name);
 }
 
-static void a_name_without_the_epoch_is_one_file(void **state) { /* B16, B13 */
+static void a_name_without_the_epoch_is_one_file(void **state) {
     (void)state;
     const char *folder = test_folder("named");
     nt__record_writer *writer = open_writer(folder, "A", nt__retention_default());
@@ -205,7 +205,7 @@ static void a_name_without_the_epoch_is_one_file(void **state) { /* B16, B13 */
     assert_latest(folder, 3);
 }
 
-static void no_run_writes_over_the_files_of_another(void **state) { /* C28, B36 */
+static void no_run_writes_over_the_files_of_another(void **state) {
     (void)state;
     const char *folder = test_folder("taken");
     nt__record_writer *writer = open_writer(folder, "A", nt__retention_default());
@@ -467,7 +467,7 @@ static void count_notice(const char *line, void *context) {
     if (strstr(line, "; attempt ")) notices++;
 }
 
-static void an_error_that_may_pass_is_tried_again(void **state) { /* C12, B1 */
+static void an_error_that_may_pass_is_tried_again(void **state) {
     (void)state;
     const char *folder = test_folder("passing");
     nt__record_writer_options options = writer_options(folder, "A");

@@ -1,5 +1,4 @@
-/* How a group is trained: a rule of its own, decay and what it spares and leads to, freezing, inputs under schedules.
- * Rules 1.4, 1.6 and 1.7 of optim-and-records.md. */
+/* How a group is trained: a rule of its own, decay and what it spares and leads to, freezing, inputs under schedules. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -111,7 +110,7 @@ static void trains_to(nt_run *run, double body, double bias, double head) {
 
 /* ---- decay ------------------------------------------------------------------------------------------------------ */
 
-/* L29, L49: x (1 - 0.5 * 0.4) twice; the bias has one axis. */
+/* X (1 - 0.5 * 0.4) twice; the bias has one axis. */
 static void each_group_decays_by_its_own_number(void **state) {
     (void)state;
     Still e = Still_defaults();
@@ -132,7 +131,7 @@ static void the_no_decay_hook_spares_by_path_l49(void **state) {
     trains_to(make_of(&changed, &e, NULL), 1, 0.64, 1);
 }
 
-/* L45, L50: to the initial weights, which are ones: nothing moves; to 3: away from 1 by half of 0.4 * 2. What is spared
+/* To the initial weights, which are ones: nothing moves; to 3: away from 1 by half of 0.4 * 2. What is spared
  * does not go to the anchor either. */
 static void decay_leads_to_its_anchor(void **state) {
     (void)state;
@@ -209,7 +208,7 @@ static void what_is_refused(void **state) {
     changed.hooks.optimizer = all_frozen;
     assert_fails(nt_run_new(&changed, &e, &options, &run), NT_INVALID,
                  "the optimizer hook of Still freezes all groups");
-    changed.hooks.optimizer = decays_itself; /* L36 */
+    changed.hooks.optimizer = decays_itself;
     assert_fails(nt_run_new(&changed, &e, &options, &run), NT_INVALID,
                  "group 'body' would decay twice: rule AdamW has a weight_decay of its own, and the weight_decay hook "
                  "gave 0.4. Let the hook give 0, or take a rule without: nt_adam() with the hook is AdamW");
@@ -217,7 +216,7 @@ static void what_is_refused(void **state) {
     changed.hooks.weight_decay = negative_decay;
     assert_fails(nt_run_new(&changed, &e, &options, &run), NT_INVALID,
                  "the weight_decay hook gave -1 for group 'body'; give 0 or more");
-    e.anchor = NT_ANCHOR_ARRAY; /* E-18, Q14 */
+    e.anchor = NT_ANCHOR_ARRAY;
     assert_fails(nt_run_new(Still_experiment(), &e, &options, &run), NT_INVALID,
                  "the decay_anchor hook gave no array (NULL) for group 'body'");
     e.values = nt_array_new(NT_F32, nt_dims(8));
@@ -228,7 +227,7 @@ static void what_is_refused(void **state) {
 
 /* ---- schedules of inputs ---------------------------------------------------------------------------------------- */
 
-/* S12: absolute, for the groups that have it: x (1 - 0.5 * 1) twice. */
+/* Absolute, for the groups that have it: x (1 - 0.5 * 1) twice. */
 static void an_input_can_be_scheduled(void **state) {
     (void)state;
     Still e = Still_defaults();
@@ -251,14 +250,12 @@ static void refuse_schedule(const Still *e, const char *name, const char *messag
 static void schedules_that_are_not_meant(void **state) {
     (void)state;
     Still e = Still_defaults();
-    refuse_schedule(&e, "opt.weight_decay", "the optimizer has no scalar 'weight_decay'"); /* S14 */
+    refuse_schedule(&e, "opt.weight_decay", "the optimizer has no scalar 'weight_decay'");
     e.rho = 0.9;
     e.body = 0.4;
-    refuse_schedule(&e, "opt.head.rho",
-                    "the optimizer has no scalar 'rho'; scalars of group 'head': learning_rate"); /* S10 */
+    refuse_schedule(&e, "opt.head.rho", "the optimizer has no scalar 'rho'; scalars of group 'head': learning_rate");
     e.head = 0.2;
-    refuse_schedule(&e, "opt.weight_decay", /* S13 */
-                    "would replace weight_decay 0.4 of group 'body' and 0.2 of group 'head'");
+    refuse_schedule(&e, "opt.weight_decay", "would replace weight_decay 0.4 of group 'body' and 0.2 of group 'head'");
     e.freeze = true;
     refuse_schedule(&e, "opt.head.learning_rate", "scalars of group 'head': none, it is frozen");
 }
@@ -289,7 +286,7 @@ static double third(const void *e, const char *group) {
     return strcmp(group, "head") == 0 ? 1.0 / 3 : 1;
 }
 
-/* S-83, S26, S27: each number with where it is from, and what decays by name. */
+/* Each number with where it is from, and what decays by name. */
 static void the_report_says_where_each_number_is_from_s83(void **state) {
     (void)state;
     Still e = Still_defaults();
@@ -472,7 +469,7 @@ static void assert_drift(nt_run *run, const char *wanted) {
     nt_experiment_register(Still_experiment());
 }
 
-/* K-61: what hooks say about groups and no program shows, and what a program shows without saying why. */
+/* What hooks say about groups and no program shows, and what a program shows without saying why. */
 static void what_moved_in_a_group_is_reported(void **state) {
     (void)state;
     Still e = Still_defaults();

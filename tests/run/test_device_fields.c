@@ -28,7 +28,7 @@ static double last_loss(nt_run *run, heard *h) {
     return h->losses[h->count - 1];
 }
 
-/* A-3, M-49: a Device field is an input. */
+/* A Device field is an input. */
 static void a_write_uploads_once_and_compiles_nothing(void **state) {
     (void)state;
     static heard plain, smooth;

@@ -1,5 +1,5 @@
 /* Code that is edited, compiled, loaded and used while the process runs: what a new run compiles, what an old one says.
- * setup-and-cache.md 5.4 to 5.7; reports B15, B16, B19, B20. The objects are compiled by the C compiler and loaded as a
+ * The objects are compiled by the C compiler and loaded as a
  * program with a main loop of its own does it, always from the same path.
  */
 #include <setjmp.h>
@@ -187,12 +187,12 @@ static const struct edit {
     const char *says;     /* of what moved: in the report of the miss, and in what the old run says */
     bool other_outputs;
 } edits[] = {
-    /* A helper three calls below forward, in another file (B15, A-62, A-64). */
+    /* A helper three calls below forward, in another file. */
     {"helper.c", helper_source, "nt_tanh(", "nt_logistic(", "gradient evaluation ",
      "helper.c:7 in squash: tanh : (tensor<8x6xf32>) -> tensor<8x6xf32> -> ", true},
     {"helper.c", helper_source, "return y;", "return nt_neg(y);", "gradient evaluation ",
      "helper.c:12 in middle: new, negate", true},
-    /* Constants of every kind (B16). */
+    /* Constants of every kind. */
     {"helper.c", helper_source, "shift = 0.25", "shift = 0.75", "gradient evaluation ",
      "helper.c:7 in squash: constant", true},
     {"scale.h", scale_header, "SCALE 2", "SCALE 3", "gradient evaluation ", "helper.c:10 in middle: constant", true},
@@ -207,7 +207,7 @@ static const struct edit {
     /* A layer's size moves the flat parameters, which says nothing of the place: the operation does. */
     {"main.c", main_source, "\"hidden\", nt_field(batch, \"x\"), e->hidden", "\"hidden\", nt_field(batch, \"x\"), 5",
      "gradient optimizer evaluation ", "parameters.default: f32[38] -> f32[32]", true},
-    /* Nothing that is part of a program (A-11). */
+    /* Nothing that is part of a program. */
     {"helper.c", helper_source, "nt_tensor y = nt_mul(squash(x), SCALE);\n",
      "/* A comment\n that moves lines. */ nt_tensor z = squash(x), y = nt_mul(z, SCALE);\n", "", "", false},
     {"scale.h", scale_header, "enum {", "/* powers */\n\n#define UNUSED 4\nenum {", "", "", false},
@@ -309,7 +309,7 @@ static void keep_notice(const char *line, void *context) {
     if (notice_count < 16) snprintf(notices[notice_count++], sizeof notices[0], "%s", line);
 }
 
-/* K-55, K-61, K-63: the whole message; on training, validation and evaluation; not when quiet. */
+/* The whole message; on training, validation and evaluation; not when quiet. */
 static void it_says_so_when_it_is_used(void **state) {
     (void)state;
     nt_run_options options = quiet_options(NULL);
@@ -341,7 +341,7 @@ static void it_says_so_when_it_is_used(void **state) {
     assert_string_equal(notices[2], "  evaluation program: main.c:32 in loss: new, negate : (tensor<8x2xf32>) -> "
                                     "tensor<8x2xf32>");
 
-    /* A-204: a later load that has nothing to do with it changes nothing of that. */
+    /* A later load that has nothing to do with it changes nothing of that. */
     put_edited("helper.c", helper_source, "double captured = 0.5;", "double captured = 0.5, more;");
     load();
     notice_count = 0;
@@ -352,7 +352,7 @@ static void it_says_so_when_it_is_used(void **state) {
     nt_run_free(quiet);
 }
 
-/* K-50, K-65: once a call, and in training only when code was loaded since. The data are looked through never. */
+/* Once a call, and in training only when code was loaded since. The data are looked through never. */
 static void load_in_the_first_epoch(const nt_event *event, void *context) {
     (void)context;
     if (event->kind != NT_EVENT_EPOCH || event->epoch != 1) return;
@@ -387,7 +387,7 @@ static void training_traces_on_entry_only(void **state) {
     nt_run_free(run);
 }
 
-/* K-61 (a), K-62, A-177: defaults and the rate, then against now; what was given when the run was made is no drift. */
+/* Defaults and the rate, then against now; what was given when the run was made is no drift. */
 static void settings_that_moved_are_named(void **state) {
     (void)state;
     nt_run_options options = quiet_options(NULL);
@@ -412,7 +412,7 @@ static void settings_that_moved_are_named(void **state) {
     assert_drift(plain, "What differs:\n  seed: 42 -> 9; this run still uses 42");
     put_edited("main.c", main_source, "return 0.05", "return 0.1");
     load();
-    /* Evaluations have no use for these (K-62). */
+    /* Evaluations have no use for these. */
     nt_notice_function before = nt_set_notice(keep_notice, NULL);
     options.quiet = false;
     notice_count = 0;
@@ -525,7 +525,7 @@ static void the_check_leaves_nothing(void **state) {
 
 /* ---- loading ---------------------------------------------------------------------------------------------------- */
 
-/* B19, B20: each load is a copy of its own, also of the same file and of content that was there before; static and
+/* Each load is a copy of its own, also of the same file and of content that was there before; static and
  * thread-local state begins anew. */
 static void each_load_is_a_copy(void **state) {
     (void)state;

@@ -71,7 +71,7 @@ static nt_array *filled(int64_t count, double value) {
     return array;
 }
 
-/* M-38: sees the data and Device fields as host values. */
+/* Sees the data and Device fields as host values. */
 static nt_status rich_derive(Rich *e, const nt_data *data) {
     const nt_array *labels = nt_data_array(data, "train", "label");
     if (!labels) return nt_error_status();
@@ -148,7 +148,7 @@ static nt__transfer uploads(void) {
 
 /* ---- Device fields that are arrays ------------------------------------------------------------------------------ */
 
-/* M-6, M-9, M-10, A-6, A-7: scalars, arrays and sets are inputs of their own; they are uploaded once, whatever runs. */
+/* Scalars, arrays and sets are inputs of their own; they are uploaded once, whatever runs. */
 static void arrays_are_inputs(void **state) {
     (void)state;
     nt_run_free(make_and_give_back(with_arrays())); /* opens the engine */
@@ -156,7 +156,7 @@ static void arrays_are_inputs(void **state) {
     size_t live = nt__memory().live;
     nt_run *run = make_and_give_back(with_arrays());
     assert_int_equal(run->device_fields.count, 5);
-    assert_true(scale_in_build_data == 1); /* a plain value on the host */
+    assert_true(scale_in_build_data == 1); /* A plain value on the host */
     assert_int_equal(uploads().count - before.count, 5);
     assert_int_equal(uploads().bytes - before.bytes, 8 + 8 + 16 + 16 + 4);
     assert_int_equal(nt__engine_counts_now().buffers[NT__DEVICE_FIELD].live_count, 5);
@@ -170,7 +170,7 @@ static void arrays_are_inputs(void **state) {
     assert_int_equal(nt__memory().live, live);
 }
 
-/* other elements compile nothing, and are what the programs see. A-8: another shape is another program. */
+/* Other elements compile nothing, and are what the programs see. Another shape is another program. */
 static void other_elements_compile_nothing(void **state) {
     (void)state;
     Rich e = with_arrays();
@@ -328,7 +328,7 @@ static void a_prediction_names_the_array_that_it_misses(void **state) {
     nt_array_free(e.weights);
 }
 
-/* ---- Host data: M-5, M-11 --------------------------------------------------------------------------------------- */
+/* ---- Host data -------------------------------------------------------------------------------------------------- */
 
 static char *shown(const nt_run *run, nt_form form) {
     char *text;
@@ -369,7 +369,7 @@ static void host_data_is_never_touched(void **state) {
     run = make(&e);
     assert_ok(nt_train(run));
     val_loss(run);
-    assert_int_equal(misses(), before); /* */
+    assert_int_equal(misses(), before);
     nt_run_free(run);
     give_back(&e);
     munmap(pages, sizeof(struct dataset));
@@ -391,7 +391,7 @@ static nt_run *make_preset(const char *preset) {
     return run;
 }
 
-/* M-36, A-96: presets that differ in Host fields share all programs; with another GraphConst value they do not. */
+/* Presets that differ in Host fields share all programs; with another GraphConst value they do not. */
 static void presets_share_programs_where_they_can(void **state) {
     (void)state;
     nt_cache_reset();
@@ -410,7 +410,7 @@ static void presets_share_programs_where_they_can(void **state) {
     assert_int_equal(misses() - before, 2 * first);
 }
 
-/* M-37, A-184: the handle knows the name; without fields it sets them. M-35: an unknown one is refused. */
+/* The handle knows the name; without fields it sets them. An unknown one is refused. */
 static void a_run_knows_its_preset(void **state) {
     (void)state;
     nt_run *run;
@@ -434,7 +434,7 @@ static void a_run_knows_its_preset(void **state) {
 
 /* ---- derived values --------------------------------------------------------------------------------------------- */
 
-/* M-38, M-40: a derived GraphConst is in the programs and their reports; settings and the hooks of the host see what
+/* A derived GraphConst is in the programs and their reports; settings and the hooks of the host see what
  * was derived. */
 static void derived_constants_reach_programs_and_settings(void **state) {
     (void)state;
@@ -469,7 +469,7 @@ static void derived_constants_reach_programs_and_settings(void **state) {
     nt_run_free(run);
 }
 
-/* M-40: a derived Device value is an input like any other. An array that derive makes passes to the run. */
+/* A derived Device value is an input like any other. An array that derive makes passes to the run. */
 static void derived_device_values_compile_nothing(void **state) {
     (void)state;
     Rich e = with_arrays();
@@ -514,7 +514,7 @@ static double value_of(nt_run *run, const char *field, int64_t index) {
     return element;
 }
 
-/* M-43, M-45, M-48, M-49, A-162: any number of writes, no compile; a value of another numeric type is converted. */
+/* Any number of writes, no compile; a value of another numeric type is converted. */
 static void a_live_run_takes_other_values(void **state) {
     (void)state;
     nt_run *run = make_and_give_back(with_arrays());
@@ -563,7 +563,7 @@ static void a_live_run_takes_other_values(void **state) {
     nt_run_free(run);
 }
 
-/* M-44, A-163, in its order; nothing has changed after any. */
+/* In its order; nothing has changed after any. */
 static void what_a_live_run_refuses(void **state) {
     (void)state;
     nt_run *run = make_and_give_back(with_arrays());
@@ -617,7 +617,7 @@ static void what_a_live_run_refuses(void **state) {
     nt_run_free(run);
 }
 
-/* M-44: the schedule would overwrite the value at the next step; reading is no harm. A schedule gives numbers. */
+/* The schedule would overwrite the value at the next step; reading is no harm. A schedule gives numbers. */
 static void a_scheduled_field_is_left_to_its_schedule(void **state) {
     (void)state;
     static const nt_named_schedule none = {.name = NULL};
@@ -689,7 +689,7 @@ static void a_listener_may_write(void **state) {
     nt_run_free(run);
 }
 
-/* ---- the log: S-50 to S-52 -------------------------------------------------------------------------------------- */
+/* ---- the log ---------------------------------------------------------------------------------------------------- */
 
 static void the_log_has_the_parameters(void **state) {
     (void)state;
@@ -725,7 +725,7 @@ static void the_log_has_the_parameters(void **state) {
     assert_int_equal(hidden, 8);
     assert_int_equal(batch, 16);
     assert_int_equal(seed, 42);
-    assert_int_equal(epochs, 0); /* S-52: the option wins over the field */
+    assert_int_equal(epochs, 0); /* The option wins over the field */
     assert_int_equal(accum, 1);
     assert_null(json_object_get(line, "data"));
     assert_null(json_object_get(line, "images"));

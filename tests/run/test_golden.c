@@ -286,8 +286,7 @@ static void reproduce(const char *name, const nt_experiment *experiment, const v
     nt_run *run = train(name, experiment, fields, NULL, &h);
     bool whole_steps = json_integer_value(json_object_get(golden, "accum")) == 1;
     if (whole_steps)
-        compare_losses(&h,
-                       tolerance("loss_f32")); /* a step's event has the loss of its closing micro-batch only (LP-52) */
+        compare_losses(&h, tolerance("loss_f32")); /* a step's event has the loss of its closing micro-batch only */
     compare_norms(h.count);
     compare_final(run, name);
     nt_run_free(run);

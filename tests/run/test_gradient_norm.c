@@ -1,4 +1,4 @@
-/* The norm of a step's gradients as a value of the step: after accumulation, before the clip (L51), in the event and
+/* The norm of a step's gradients as a value of the step: after accumulation, before the clip, in the event and
  * the log, and nothing of it where it is not asked for.
  */
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 /* Parameter groups: the layout that a run shows, one buffer and one update a group, and an optimizer program that does
- * not grow with the number of arrays. Rules L3 to L10 and L14 to L20 of optim-and-records.md. */
+ * not grow with the number of arrays. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -72,7 +72,7 @@ static nt_run *make(Many e) {
     return make_with(e, 1);
 }
 
-/* ---- the layout: L3 to L7 --------------------------------------------------------------------------------------- */
+/* ---- the layout ------------------------------------------------------------------------------------------------- */
 
 static void assert_parameter(const nt_run *run, size_t index, const char *path, const char *group, int64_t offset,
                              int64_t length) {
@@ -215,7 +215,7 @@ static void it_grows_with_the_groups(void **state) {
     assert_true(lengths[3] > lengths[1] + lengths[1] / 2);
 }
 
-/* L14, L17: G parameters, G accumulators, G states of each kind cross the boundary. */
+/* G parameters, G accumulators, G states of each kind cross the boundary. */
 static size_t count_role(const nt__program *program, nt__role role) {
     size_t count, found = 0;
     const nt__argument *arguments = nt__program_arguments(program, &count);
@@ -290,7 +290,7 @@ static void a_ratio_of_0_trains_nothing(void **state) {
     nt_run_free(run);
 }
 
-/* ---- clipping with accumulation: P-21, B43 ---------------------------------------------------------------------- */
+/* ---- clipping with accumulation --------------------------------------------------------------------------------- */
 
 #define SLOPES(FIELD, DEVICE, GRAPH_CONST) FIELD(int, unused, 0, "none")
 NT_EXPERIMENT(Slopes, SLOPES)

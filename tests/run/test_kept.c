@@ -120,7 +120,7 @@ static int start_afresh(void **state) {
 
 /* ---- from the disk ---------------------------------------------------------------------------------------------- */
 
-/* B74. Donation works in what was loaded: the buffers alive are the same, step by step and at the peak. */
+/* Donation works in what was loaded: the buffers alive are the same, step by step and at the peak. */
 static void a_new_process_compiles_nothing_and_computes_the_same(void **state) {
     (void)state;
     assert_int_equal(first.stats.misses, PROGRAMS);
@@ -226,7 +226,6 @@ static void damaged_programs_are_compiled_again(void **state) {
 static const char *const fast_min_max[] = {"xla_cpu_enable_fast_min_max=false", "xla_cpu_prefer_vector_width=128"};
 static const nt_run_options optioned = {.compile_options = fast_min_max, .compile_option_count = 2};
 
-/* K-3 (7), O-1, O-8. */
 static void options_are_part_of_the_key(void **state) {
     (void)state;
     setenv("NITRO_CACHE_SIZE", "0", 1);
@@ -270,7 +269,7 @@ static nt_status make_with(const char *const *options, size_t count) {
     return status;
 }
 
-/* O-2 to O-6, O-10: the engine's words, and a list of the usual ones, before anything is built. */
+/* The engine's words, and a list of the usual ones, before anything is built. */
 static void wrong_options_are_refused_before_anything_is_built(void **state) {
     (void)state;
     static const struct {

@@ -78,7 +78,7 @@ static double state_of(nt_run *run, const char *path) {
 
 /* ---- training and evaluation ------------------------------------------------------------------------------------ */
 
-/* LP-30: as often as forward is applied, accum times a step. */
+/* As often as forward is applied, accum times a step. */
 static void states_move_with_each_micro_batch(void **state) {
     (void)state;
     Averages e = Averages_defaults();
@@ -107,7 +107,7 @@ static nt_array *predict(nt_run *run) {
     return outputs;
 }
 
-/* EV-8: an evaluation reads them and leaves them alone. */
+/* An evaluation reads them and leaves them alone. */
 static void an_evaluation_changes_nothing(void **state) {
     (void)state;
     Averages e = Averages_defaults();

@@ -87,7 +87,7 @@ static void assert_lines(const kept *k, const char *word, const char *expected) 
 
 /* ---- lines ------------------------------------------------------------------------------------------------------ */
 
-/* G3, G5, G6. The file of nitro's own logger is not there when it was not asked for. */
+/* The file of nitro's own logger is not there when it was not asked for. */
 static void lines_come_in_the_order_of_the_run(void **state) {
     (void)state;
     kept k = {0};
@@ -116,7 +116,7 @@ static void note_loss(const nt_event *event, void *context) {
                      event->loss);
 }
 
-/* H1: the log has the mean over all micro-batches of the epoch, of which a step's line has the last one only. */
+/* The log has the mean over all micro-batches of the epoch, of which a step's line has the last one only. */
 static void an_epoch_has_its_mean_loss(void **state) {
     (void)state;
     kept k = {.with_values = true};
@@ -281,7 +281,7 @@ static size_t occurrences(const char *text, const char *word) {
     return count;
 }
 
-/* H3: what checkpoints are ranked by is what a history calls the best. */
+/* What checkpoints are ranked by is what a history calls the best. */
 static void the_ranking_is_logged_where_it_was_given(void **state) {
     (void)state;
     kept k = {.with_values = true};
@@ -309,7 +309,7 @@ static void train_logged(const char *log, nt_event_function on_event, const char
     nt_run_free(run);
 }
 
-/* Report B69: a run that was stopped in the middle of an epoch and goes on has each step once in every log. */
+/* A run that was stopped in the middle of an epoch and goes on has each step once in every log. */
 static void a_resumed_run_has_each_step_once_in_every_log(void **state) {
     (void)state;
     train_logged("jsonl,csv,tensorboard", stop_at_three, NULL, NT_INTERRUPTED);

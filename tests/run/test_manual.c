@@ -1,5 +1,5 @@
 /* Manual mode: a train_step hook that owns the step. What it computes, compiles, transfers and reports; what is refused
- * of it is in test_manual_refused.c. MM-2 to MM-16, TM-2 to TM-13, L55 to L57, S22 to S24. */
+ * of it is in test_manual_refused.c. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -32,7 +32,7 @@ static double moved(nt_run *run, const char *path, const double *before, size_t 
 
 /* ---- what a step computes --------------------------------------------------------------------------------------- */
 
-/* TM-4: both updates, by hand. The second one sees the critic that the first one made, and is not differentiated
+/* Both updates, by hand. The second one sees the critic that the first one made, and is not differentiated
  * through how it was made. */
 static void a_step_is_what_it_says(void **state) {
     (void)state;
@@ -103,7 +103,7 @@ static void nt_step_is_the_step_of_automatic_training(void **state) {
     assert_int_equal(manual_heard.count, 9);
     for (size_t i = 0; i < 9; i++) {
         assert_true(fabs(manual_heard.losses[i] - automatic_heard.losses[i]) < 1e-6);
-        assert_int_equal(manual_heard.steps[i], i + 1); /* MM-10: counted from 1, as always */
+        assert_int_equal(manual_heard.steps[i], i + 1); /* Counted from 1, as always */
     }
     double weight[16 * WIDTH];
     read_parameter(b, "gen.out.weight", weight);
@@ -182,7 +182,7 @@ static void gradients_of_ones_own_are_taken(void **state) {
     nt_run_free(run);
 }
 
-/* TM-13: a one-dimensional network learns where its data lies. */
+/* A one-dimensional network learns where its data lies. */
 static nt_tensor softplus(nt_tensor x) {
     return nt_logaddexp(x, 0);
 }
@@ -243,7 +243,7 @@ static void a_distribution_is_learned(void **state) {
 
 /* ---- programs, data, memory ------------------------------------------------------------------------------------- */
 
-/* TM-2, MM-3: one program for all batches, which are its arguments. TM-10: another hook is one more. */
+/* One program for all batches, which are its arguments. Another hook is one more. */
 static void a_run_compiles_one_program_of_training(void **state) {
     (void)state;
     static heard h;
@@ -263,7 +263,7 @@ static void a_run_compiles_one_program_of_training(void **state) {
     assert_true(h.losses[0] != h.losses[1] && h.losses[1] != h.losses[2]);
     assert_ok(nt_train_more(another, 0, 1));
     assert_int_equal(misses() - before, 1);
-    /* L57: no accumulator, no count. */
+    /* No accumulator, no count. */
     assert_int_equal(nt__engine_counts_now().buffers[NT__ACCUMULATOR].live_count, 0);
     assert_null(run->programs.gradient);
     assert_null(run->programs.optimizer);
@@ -271,7 +271,7 @@ static void a_run_compiles_one_program_of_training(void **state) {
     nt_run_free(another);
 }
 
-/* TM-9, DS-14: only what train_step reads goes to the device. */
+/* Only what train_step reads goes to the device. */
 static void only_declared_fields_are_transferred(void **state) {
     (void)state;
     nt_run *run = make_of(Pair_experiment(), NULL, quiet_options(NULL));
@@ -281,7 +281,7 @@ static void only_declared_fields_are_transferred(void **state) {
     nt_run_free(run);
 }
 
-/* MM-14: validation and prediction go through forward, and val_loss is the loss hook's. */
+/* Validation and prediction go through forward, and val_loss is the loss hook's. */
 static void evaluation_goes_through_forward(void **state) {
     (void)state;
     nt_experiment *without = variant(NULL);
@@ -294,7 +294,7 @@ static void evaluation_goes_through_forward(void **state) {
     assert_int_equal(results.count, 1);
     assert_string_equal(results.values[0].name, "val_loss");
     assert_true(isfinite(results.values[0].value));
-    /* MM-12: the loss hook is optional. */
+    /* The loss hook is optional. */
     assert_ok(nt_train(bare));
     assert_ok(nt_validate(bare, &results));
     assert_int_equal(results.count, 0);
@@ -331,7 +331,7 @@ static void files_have_all_parameters(void **state) {
 
 /* ---- schedules and Device fields -------------------------------------------------------------------------------- */
 
-/* TM-7, S22: a name without a group is for all of them, with one for its own; nothing compiles. */
+/* A name without a group is for all of them, with one for its own; nothing compiles. */
 static void schedules_reach_each_optimizer(void **state) {
     (void)state;
     nt_run_options options = quiet_options(NULL);
@@ -406,7 +406,7 @@ static void values_are_reported(void **state) {
     nt_run_free(run);
 }
 
-/* MM-11: nothing is rolled back, as in automatic training. */
+/* Nothing is rolled back, as in automatic training. */
 static void a_loss_of_nan_ends_the_run(void **state) {
     (void)state;
     Pair e = Pair_defaults();

@@ -1,5 +1,5 @@
 /* Manual mode: which way a run goes, what is refused of a train_step hook and beside it, and what is told; what a step
- * computes is in test_manual.c. MM-1, MM-4, MM-6, MM-12, TM-5, TM-8, S23. */
+ * computes is in test_manual.c. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,7 +15,7 @@ static bool no(const void *e) {
     return false;
 }
 
-/* MM-1, H-35: the flag declines; then train_step is as if it were not there. */
+/* The flag declines; then train_step is as if it were not there. */
 static void the_flag_declines(void **state) {
     (void)state;
     nt_experiment *declined = variant(NULL);
@@ -31,7 +31,7 @@ static void the_flag_declines(void **state) {
     nt_run_free(run);
 }
 
-/* MM-1: flipping it later is drift, and so is another train_step. */
+/* Flipping it later is drift, and so is another train_step. */
 static void changes_are_told(void **state) {
     (void)state;
     const char *report;
@@ -117,7 +117,7 @@ static void refuse_at(const nt_experiment *experiment, nt_run_options options, c
 }
 #define refuse(experiment, options, part) refuse_at(experiment, options, part, __LINE__)
 
-/* MM-4, MM-6: what is wrong, and where. */
+/* What is wrong, and where. */
 static void mistakes_in_the_hook_are_named(void **state) {
     (void)state;
     static const struct {
@@ -173,7 +173,7 @@ static double no_number(const void *e, const char *group) {
     return NAN;
 }
 
-/* TM-5, E-8, H-39: accum. MM-12: train metrics beside train_step. S23, TM-8: paths of schedules. */
+/* accum; train metrics beside train_step; paths of schedules. */
 static void what_does_not_go_with_it_is_refused(void **state) {
     (void)state;
     nt_run_options options = quiet_options(NULL);

@@ -1,4 +1,4 @@
-/* Metrics of traced hooks: loop-and-data.md 4.3 to 4.5, the rows of setup-and-cache.md 5.3 about metric hooks. */
+/* Metrics of traced hooks: their values, and what of them makes a program another one. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -104,7 +104,7 @@ static double value_of(nt_results results, const char *name) {
 
 /* ---- tests ------------------------------------------------------------------------------------------------------ */
 
-/* MT-20 to MT-23: both places give the same, also with the short last batch, each by a program of 16 and one of 8
+/* Both places give the same, also with the short last batch, each by a program of 16 and one of 8
  * rows. */
 static void device_and_host_agree(void **state) {
     (void)state;
@@ -142,11 +142,11 @@ static void what_a_metric_moves(void **state) {
     assert_int_equal(run_it(&training, 1, NULL, &results, NULL), 1);
     assert_string_equal(nt_cache_report(6)->program, "gradient");
     assert_int_equal(run_it(&host, 1, NULL, &results, NULL), 2);    /* the outputs are a result of an evaluation */
-    assert_int_equal(run_it(&on_host, 1, NULL, &results, NULL), 1); /* MT-31: the outputs are a result of gradient */
+    assert_int_equal(run_it(&on_host, 1, NULL, &results, NULL), 1); /* The outputs are a result of gradient */
     assert_string_equal(nt_cache_report(9)->program, "gradient");
 }
 
-/* MT-30 to MT-33: of the closing micro-batch, in both residencies alike, and no gradient changes. */
+/* Of the closing micro-batch, in both residencies alike, and no gradient changes. */
 static void train_metrics_of_a_step(void **state) {
     (void)state;
     nt_results results;
@@ -172,7 +172,7 @@ static void train_metrics_of_a_step(void **state) {
     assert_int_equal(nt__engine_counts_now().all_buffers.live_count, 0);
 }
 
-/* H-9, H-14: beside the loss in the line of the step. */
+/* Beside the loss in the line of the step. */
 static void the_log_has_them(void **state) {
     (void)state;
     char *text;
@@ -312,7 +312,7 @@ static void a_failing_host_hook(void **state) {
     }
 }
 
-/* ---- what checkpoints are ranked by (C14) ----------------------------------------------------------------------- */
+/* ---- what checkpoints are ranked by ----------------------------------------------------------------------------- */
 
 /* Sets up a run that writes checkpoints; trains it where `out` is NULL. */
 static nt_status rank_by(const char *metric, variant hooks, int val_rows, nt_run **out) {

@@ -1,5 +1,5 @@
-/* Prediction: forward on given arrays (EV-20 to EV-25, R-9, R-10, R-12), with and without data (DS-9, S-43), what is
- * refused, and what is alive afterwards (BF-9). */
+/* Prediction: forward on given arrays, with and without data, what is
+ * refused, and what is alive afterwards. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -67,7 +67,7 @@ static void keep_logits(const void *e, nt_metrics *out, const nt_array *logits, 
     nt_metric_sum(out, "rows", (double)logits->shape.dims[0]);
 }
 
-/* EV-20, DS-40: the numbers of an evaluation, in the order of the input, for every number of rows. The first row of a
+/* The numbers of an evaluation, in the order of the input, for every number of rows. The first row of a
  * split is row 0 of what toy_points makes. */
 static void predicts_what_evaluation_sees(void **state) {
     (void)state;
@@ -114,7 +114,7 @@ static void no_rows_give_no_rows(void **state) {
     nt_array_free(nothing);
 }
 
-/* TE-1: a handle that never trained predicts with its initial values. */
+/* A handle that never trained predicts with its initial values. */
 static void an_untrained_handle_predicts(void **state) {
     (void)state;
     Toy e = Toy_defaults();
@@ -133,7 +133,7 @@ static void an_untrained_handle_predicts(void **state) {
     nt_run_free(run);
 }
 
-/* ---- programs: EV-25, P-27, P-35, TE-5 -------------------------------------------------------------------------- */
+/* ---- programs --------------------------------------------------------------------------------------------------- */
 
 static void forward_is_compiled_once(void **state) {
     (void)state;
@@ -169,7 +169,7 @@ static nt_tensor smoothed_forward(const void *view, nt_model *m, nt_batch *batch
     return nt_mul(toy_forward(e, m, batch), e->smoothing);
 }
 
-/* A-162, M-49: another Device value compiles nothing. */
+/* Another Device value compiles nothing. */
 static void a_device_value_compiles_nothing(void **state) {
     (void)state;
     nt_cache_reset();
@@ -190,7 +190,7 @@ static void a_device_value_compiles_nothing(void **state) {
     nt_array_free(x);
 }
 
-/* the value of a live handle is written between two predictions, and before the first one without data. */
+/* The value of a live handle is written between two predictions, and before the first one without data. */
 static void a_device_value_is_written_between_predictions(void **state) {
     (void)state;
     enum { SMOOTHING = 1 };
@@ -218,7 +218,7 @@ static void a_device_value_is_written_between_predictions(void **state) {
     assert_int_equal(nt__engine_counts_now().all_buffers.live_count, 0);
 }
 
-/* only what forward reads goes to the device, one upload a batch. */
+/* Only what forward reads goes to the device, one upload a batch. */
 static void only_what_forward_reads_is_transferred(void **state) {
     (void)state;
     Toy e = Toy_defaults();
@@ -236,7 +236,7 @@ static void only_what_forward_reads_is_transferred(void **state) {
     nt_run_free(run);
 }
 
-/* ---- a handle without data: DS-9, EV-23, S-43, TE-8 ------------------------------------------------------------- */
+/* ---- a handle without data -------------------------------------------------------------------------------------- */
 
 static int builds;
 static nt_status counted_build_data(const void *e, nt_data *data) {
@@ -324,7 +324,7 @@ static void the_batch_size_is_chosen(void **state) {
         nt_run *run = make(&noting, &e, options);
         outs[i] = predict(run, "x", x);
         assert_int_equal(widest, wanted[i]);
-        for (int64_t at = 0; at < 40; at++) /* TE-2: not bitwise, for it is another program */
+        for (int64_t at = 0; at < 40; at++) /* Not bitwise, for it is another program */
             assert_true(fabs(nt_array_get(outs[i], at) - nt_array_get(outs[0], at)) < 1e-5);
         nt_run_free(run);
     }
@@ -381,7 +381,7 @@ static void a_failed_first_prediction_settles_nothing(void **state) {
     nt_array_free(flat);
 }
 
-/* ---- what is refused: EV-21, S-71, R-10, R-12, A-201 ------------------------------------------------------------ */
+/* ---- what is refused -------------------------------------------------------------------------------------------- */
 
 static nt_tensor two_fields(const void *view, nt_model *m, nt_batch *batch) {
     nt_tensor label = nt_convert(nt_reshape(nt_field(batch, "label"), -1, 1), NT_F32);
@@ -494,7 +494,7 @@ static void hear(const nt_event *event, void *context) {
     if (event->batch == l->stop_at) nt_stop_request();
 }
 
-/* WT-6: a stop is looked for before each batch. */
+/* A stop is looked for before each batch. */
 static void a_stop_ends_it_at_the_next_batch(void **state) {
     (void)state;
     Toy e = Toy_defaults();

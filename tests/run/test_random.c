@@ -137,7 +137,7 @@ static bool same(const masks *a, const masks *b) {
     return memcmp(a->items, b->items, a->count * sizeof *a->items) == 0;
 }
 
-/* H-20: a seed is an input; another one is no other program. */
+/* A seed is an input; another one is no other program. */
 static void reseeding_compiles_nothing(void **state) {
     (void)state;
     Masks e = Masks_defaults();

@@ -1,6 +1,5 @@
 /* What a run carries besides the states of its rule goes on exactly too: random numbers, batch statistics, moving
- * averages, schedules, Device fields, groups, sums over counts, data from sources; in whole steps and within them. C41,
- * TM-12; reports B24, B39, B50, B51, B52, B54, B55, B56, B65, B69.
+ * averages, schedules, Device fields, groups, sums over counts, data from sources; in whole steps and within them.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -58,7 +57,7 @@ static void a_sum_over_a_count_goes_on(void **state) {
     assert_resumes(&c, "weighted loss");
 }
 
-/* B39, B50: the schedule is where it would be, in a step under way too. */
+/* The schedule is where it would be, in a step under way too. */
 static void averages_groups_and_schedules_go_on(void **state) {
     (void)state;
     const nt_named_schedule schedules[] = {{"opt.learning_rate", nt_schedule_cosine(0.05, 0.001)},
@@ -136,7 +135,7 @@ static course toy_course(void) {
     return c;
 }
 
-/* B55, B56: the order of every epoch, whatever read it. */
+/* The order of every epoch, whatever read it. */
 static void sources_with_workers_go_on(void **state) {
     (void)state;
     course c = toy_course();

@@ -1,5 +1,5 @@
-/* What a resumed run must have in common with its record, what may be another, and what is told: C34 to C37, C41 to
- * C47, B18, B19, B21; no record is made of parameters that are not finite (B72).
+/* What a resumed run must have in common with its record, what may be another, and what is told;
+ * no record is made of parameters that are not finite.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -88,7 +88,6 @@ static nt_anchor anchor_initial(const void *e, const char *group) {
     return nt_anchor_initial();
 }
 
-/* B21 */
 static void another_anchor_is_refused(void **state) {
     (void)state;
     course c = make_course();
@@ -107,7 +106,6 @@ static void another_anchor_is_refused(void **state) {
     nt_array_free(anchor_values);
 }
 
-/* B22 */
 static void without_anchors_there_is_no_checksum(void **state) {
     (void)state;
     course c = make_course();
@@ -157,7 +155,7 @@ static void only_training_is_resumed(void **state) {
 
 /* ---- what may be another ---------------------------------------------------------------------------------------- */
 
-/* B17, C46: an epoch more, or two, and it is the run of so many epochs. */
+/* An epoch more, or two, and it is the run of so many epochs. */
 static void more_epochs_go_on_exactly(void **state) {
     (void)state;
     course c = make_course();
@@ -194,7 +192,6 @@ static int64_t seed_of_hook(const void *e) {
     return 99;
 }
 
-/* B18, C34 */
 static void the_seed_is_that_of_the_record(void **state) {
     (void)state;
     course c = make_course();
@@ -218,7 +215,6 @@ static void the_seed_is_that_of_the_record(void **state) {
 
 /* ---- what is told ----------------------------------------------------------------------------------------------- */
 
-/* C42, B49 */
 static void what_is_resumed_is_told(void **state) {
     (void)state;
     course c = make_course();
@@ -265,7 +261,7 @@ static void a_run_past_its_max_steps_is_told(void **state) {
     nt_run_free(run);
 }
 
-/* C44 and C10: nothing is trained, and nothing is written over the record. */
+/* Nothing is trained, and nothing is written over the record. */
 static void a_run_that_is_over_is_told(void **state) {
     (void)state;
     course c = make_course();
@@ -316,7 +312,7 @@ static void assert_epochs(size_t runs, const int64_t *epochs, size_t count) {
     nt_checkpoint_runs_free(list);
 }
 
-/* C24, C26: without a validation nothing is ranked, so what stays is what the settings say. */
+/* Without a validation nothing is ranked, so what stays is what the settings say. */
 static void settings_say_which_are_kept(void **state) {
     (void)state;
     course c = make_course();
@@ -341,7 +337,7 @@ static void settings_say_which_are_kept(void **state) {
 
 /* ---- what is not written ---------------------------------------------------------------------------------------- */
 
-/* C35 of a run without a log or without records: there are no files. */
+/* The same of a run without a log or without records: there are no files. */
 static void without_records_there_are_none(void **state) {
     (void)state;
     course c = make_course();
@@ -365,7 +361,7 @@ static void poison(nt_run *run, int64_t step) {
     }
 }
 
-/* B72: the newest record is of before, with values that are finite. */
+/* The newest record is of before, with values that are finite. */
 static void no_record_has_values_that_are_not_finite(void **state) {
     (void)state;
     course c = make_course();
@@ -439,7 +435,6 @@ static void the_time_of_training_goes_on(void **state) {
     }
 }
 
-/* C27 */
 static void only_the_best_take_a_validation(void **state) {
     (void)state;
     course c = make_course();

@@ -1,5 +1,5 @@
 /* A run that is killed goes on from its newest checkpoint, and in the end is the run that nothing killed: parameters,
- * states, and a log in which no step is missing or comes twice (B69). A checkpoint that an older version wrote is still
+ * states, and a log in which no step is missing or comes twice. A checkpoint that an older version wrote is still
  * one to go on from.
  *
  * With NT_WRITE_CHECKPOINT=FOLDER it writes the file of the last test, tests/golden/checkpoint-1.safetensors, anew:

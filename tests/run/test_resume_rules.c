@@ -1,5 +1,5 @@
 /* Every rule goes on exactly where it was: stopped between epochs, within an epoch and within a step, a resumed run has
- * bit for bit the parameters, states and log of one that nothing stopped. Reports B48, B49; C41.
+ * bit for bit the parameters, states and log of one that nothing stopped.
  */
 #include <setjmp.h>
 #include <stdarg.h>

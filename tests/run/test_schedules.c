@@ -1,5 +1,4 @@
-/* Schedules of a run: what their names mean, the values of each step, and that they compile nothing. Rules S1 to S21 of
- * optim-and-records.md. */
+/* Schedules of a run: what their names mean, the values of each step, and that they compile nothing. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -89,7 +88,7 @@ static const nt_named_schedule *only(const char *name, nt_schedule schedule) {
     return list;
 }
 
-/* ---- names: S7 to S11, E-28, A-28 to A-38 ----------------------------------------------------------------------- */
+/* ---- names ------------------------------------------------------------------------------------------------------ */
 
 static void assert_bound(const char *name, int field, int group) {
     Names e = Names_defaults();
@@ -183,7 +182,7 @@ static void odd_lists_are_refused(void **state) {
     assert_list_refused(only("smoothing", nt_schedule_constant(NAN)), "must be finite");
 }
 
-/* S1: the option replaces the hook's table, also with an empty one. */
+/* The option replaces the hook's table, also with an empty one. */
 static void the_option_replaces_the_hook(void **state) {
     (void)state;
     Names e = Names_defaults();
@@ -214,7 +213,7 @@ static void the_option_replaces_the_hook(void **state) {
     forgets_the_name = false;
 }
 
-/* ---- values: S2 to S4, S17, P-45, B37, B39 ---------------------------------------------------------------------- */
+/* ---- values ----------------------------------------------------------------------------------------------------- */
 
 typedef struct asked {
     int64_t steps[64], total;
@@ -228,7 +227,7 @@ static double record(int64_t step, int64_t total, void *context) {
     return 0.5 / (double)step;
 }
 
-/* B37: 32 micro-batches with accum 16 are two steps, and the function is asked for these two, once each. */
+/* 32 micro-batches with accum 16 are two steps, and the function is asked for these two, once each. */
 static void a_function_is_asked_once_a_step(void **state) {
     (void)state;
     asked a = {0};
@@ -241,7 +240,7 @@ static void a_function_is_asked_once_a_step(void **state) {
     options.schedules = only("opt.learning_rate", nt_schedule_of(record, &a));
     nt_run *run = make(&e, options);
     assert_int_equal(a.count, 0);
-    assert_int_equal(run->horizon, 6); /* S4: max_epochs (batches / accum), whatever max_steps is */
+    assert_int_equal(run->horizon, 6); /* max_epochs (batches / accum), whatever max_steps is */
     assert_ok(nt_train(run));
     assert_int_equal(nt_run_step(run), 2);
     assert_int_equal(a.count, 2);
@@ -252,7 +251,7 @@ static void a_function_is_asked_once_a_step(void **state) {
     nt_run_free(run);
 }
 
-/* B38 and the steps of a schedule: 1 to N, over epochs, without gaps. */
+/* The steps of a schedule: 1 to N, over epochs, without gaps. */
 static void steps_go_on_over_epochs(void **state) {
     (void)state;
     static heard h;
@@ -271,11 +270,11 @@ static void steps_go_on_over_epochs(void **state) {
         assert_int_equal(a.steps[i], i + 1);
         assert_int_equal(h.steps[i], i + 1);
     }
-    assert_true(((const Names *)run->fields)->smoothing == (float)(0.5 / 12)); /* an f64 lands as f32 */
+    assert_true(((const Names *)run->fields)->smoothing == (float)(0.5 / 12)); /* an f64 lands as f32 */
     nt_run_free(run);
 }
 
-/* another loss, the other fields untouched, nothing compiled. */
+/* Another loss, the other fields untouched, nothing compiled. */
 static void a_scheduled_field_reaches_the_program(void **state) {
     (void)state;
     Names e = Names_defaults();
@@ -288,7 +287,7 @@ static void a_scheduled_field_reaches_the_program(void **state) {
         nt_run *run = make(&e, options);
         assert_ok(nt_train(run));
         const Names *fields = run->fields;
-        assert_true(fields->smoothing == (i ? 0.875f : 0.125f)); /* the value of step 8 */
+        assert_true(fields->smoothing == (i ? 0.875f : 0.125f)); /* the value of step 8 */
         assert_true(fields->learning_rate == 1 && fields->device == 0 && fields->count == 0);
         weights[i] = nt_run_parameter(run, "logits.weight");
         misses[i] = nt_cache_stats().misses;
@@ -389,7 +388,7 @@ static void keep_notice(const char *line, void *context) {
     snprintf(notice, sizeof notice, "%s", line);
 }
 
-/* S6, A-27: past the horizon the value of the last step is kept, said once; one that answers is left alone. */
+/* Past the horizon the value of the last step is kept, said once; one that answers is left alone. */
 static void past_the_horizon(void **state) {
     (void)state;
     int64_t from = 9;
@@ -508,7 +507,7 @@ static void the_log_has_the_schedules(void **state) {
     assert_int_equal(remove(folder), 0);
 }
 
-/* ---- rates, L28 ------------------------------------------------------------------------------- */
+/* ---- rates ------------------------------------------------------------------------------------------------------ */
 
 static void assert_rates(double base, const nt_named_schedule *list, double first, double second) {
     Names e = Names_defaults();
@@ -570,7 +569,7 @@ static void the_ratio_stays_over_the_steps(void **state) {
     nt_run_free(c.run);
 }
 
-/* ---- B01 to B03: nothing compiles ------------------------------------------------------------------------------- */
+/* ---- nothing compiles ------------------------------------------------------------------------------------------- */
 
 typedef struct missed {
     uint64_t after[100];
@@ -606,7 +605,7 @@ static void a_hundred_steps_compile_nothing(void **state) {
     nt_run_free(run);
 }
 
-/* S4: a handle for evaluation resolves nothing. */
+/* A handle for evaluation resolves nothing. */
 static nt_status only_val(const void *e, nt_data *data) {
     (void)e;
     nt_split(data, "val", .batch = 16);

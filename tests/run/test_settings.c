@@ -1,5 +1,5 @@
 /* Where the settings of a run come from: the option, else the hook, else the field, else the default; and that a bad
- * value says which of them it is from. H-31 to H-33. */
+ * value says which of them it is from. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -305,7 +305,6 @@ static void assert_mode_of(const char *metric, const char *given, const char *mo
     nt_run_free(run);
 }
 
-/* C23 */
 static void how_records_are_kept_is_a_setting_too(void **state) {
     (void)state;
     nt_experiment hooked = *Sources_experiment();

@@ -1,4 +1,4 @@
-/* Setup: what is refused with which message (setup-and-cache.md 3.6), the val_loss that stands for missing metrics, and
+/* Setup: what is refused with which message, the val_loss that stands for missing metrics, and
  * short memory at every point. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -26,7 +26,7 @@ static void refuse_at(const nt_experiment *experiment, const Toy *e, nt_run_opti
 }
 #define refuse(experiment, e, options, part) refuse_at(experiment, e, options, part, __LINE__)
 
-/* ---- settings: E-3, E-5, E-6 ------------------------------------------------------------------------------------ */
+/* ---- settings --------------------------------------------------------------------------------------------------- */
 
 static void settings_are_checked(void **state) {
     (void)state;
@@ -125,7 +125,7 @@ static void hooks_are_checked(void **state) {
     toy()->hooks.loss = wide_loss;
     refuse(&changed, &e, o, "loss: must be a floating scalar, got f32[16,2]; nt_mean or nt_sum makes one");
     toy()->hooks.forward = bare_forward;
-    refuse(&changed, &e, o, "the model has no parameters"); /* E-15 */
+    refuse(&changed, &e, o, "the model has no parameters");
     toy()->hooks.forward = mistyped_field;
     refuse(&changed, &e, o, "the batch has no field 'image'; its fields are: x, label, number");
     assert_non_null(strstr(nt_error_message(), "test_setup.c:"));
@@ -262,7 +262,7 @@ static void an_operation_in_a_schedule_ends_training(void **state) {
     nt_run_free(run);
 }
 
-/* ---- data: E-10, E-26, labels ----------------------------------------------------------------------------------- */
+/* ---- data and labels -------------------------------------------------------------------------------------------- */
 
 static nt_status fails_to_build(const void *e, nt_data *data) {
     (void)e;
@@ -336,7 +336,7 @@ static void data_is_checked(void **state) {
     Toy e = Toy_defaults();
     nt_run_options o = quiet_options(NULL);
     o.accum = (nt_maybe_int){true, 3};
-    refuse(toy(), &e, o, "split 'train' has 8 batches, which accum 3 does not divide"); /* B36 */
+    refuse(toy(), &e, o, "split 'train' has 8 batches, which accum 3 does not divide");
     assert_non_null(strstr(nt_error_message(), "The nearest numbers of batches that work are 6 and 9"));
     o.accum = (nt_maybe_int){true, 100};
     refuse(toy(), &e, o, "split 'train' has 8 batches, and accum 100 is more than these");
@@ -372,7 +372,7 @@ static void data_is_checked(void **state) {
     assert_non_null(strstr(nt_error_message(), "toy.h:"));
 }
 
-/* ---- what can be asked later: S-71 ------------------------------------------------------------------------------ */
+/* ---- what can be asked later ------------------------------------------------------------------------------------ */
 
 static nt_status only_val(const void *fields, nt_data *data) {
     return toy_split(fields, data, "val", 20, false);
@@ -407,7 +407,7 @@ static void a_handle_without_train_evaluates(void **state) {
     assert_ok(nt_validate(run, &results));
     assert_int_equal(results.count, 3); /* accuracy, last, val_loss */
     double first = results.values[0].value;
-    assert_ok(nt_validate(run, &results)); /* EV-9 */
+    assert_ok(nt_validate(run, &results));
     assert_true(results.values[0].value == first);
     nt_run_free(run);
 }
@@ -438,7 +438,7 @@ static void metrics_hooks_are_checked(void **state) {
     nt_run_free(run);
 }
 
-/* ---- val_loss: H-12 with B67 ------------------------------------------------------------------------------------ */
+/* ---- val_loss --------------------------------------------------------------------------------------------------- */
 
 static nt_status three_rows(const void *e, nt_data *data) {
     (void)e;

@@ -24,7 +24,7 @@ static void end(nt_run *run) {
     assert_int_equal(nt__engine_counts_now().all_buffers.live_count, 0);
 }
 
-/* ---- the same numbers: PF-50, TU-8, TP-23 ----------------------------------------------------------------------- */
+/* ---- the same numbers ------------------------------------------------------------------------------------------- */
 
 typedef struct outcome {
     nt_array *weight;
@@ -67,7 +67,7 @@ static void a_run_is_the_same_from_arrays_and_any_workers(void **state) {
     nt_array_free(arrays.weight);
 }
 
-/* ---- memory: B22, B63 ------------------------------------------------------------------------------------------- */
+/* ---- memory ----------------------------------------------------------------------------------------------------- */
 
 typedef struct memory {
     nt__engine_counts first; /* after step 2 */
@@ -145,7 +145,7 @@ static void memory_is_flat(void **state) {
     end(run);
 }
 
-/* BF-7, BF-8: outputs that are an input of the program, unchanged, are freed without that input. */
+/* Outputs that are an input of the program, unchanged, are freed without that input. */
 static nt_tensor returns_a_parameter(const void *view, nt_model *m, nt_batch *batch) {
     (void)view;
     (void)batch;
@@ -211,7 +211,7 @@ static void assert_idle(size_t blocks) {
     assert_int_equal(nt__memory().live, blocks);
 }
 
-/* TQ-3: the error of the source, the place, and a run that can go on. */
+/* The error of the source, the place, and a run that can go on. */
 static void errors_of_a_source_end_the_phase(void **state) {
     (void)state;
     Toy e = Toy_defaults();
@@ -253,7 +253,7 @@ static void labels_of_a_source_are_checked_as_they_come(void **state) {
 }
 
 static void a_nan_is_the_error_although_workers_wait(void **state) {
-    (void)state; /* TI-7 */
+    (void)state;
     Toy e = Toy_defaults();
     e.poison = true;
     toy_reading_reset(4);
@@ -341,7 +341,7 @@ static void every_refused_allocation_of_a_pass_leaves_nothing(void **state) {
     end(run);
 }
 
-/* ---- the report of waiting: LP-82 ------------------------------------------------------------------------------- */
+/* ---- the report of waiting -------------------------------------------------------------------------------------- */
 
 static char notices[4][600];
 static int notice_count;

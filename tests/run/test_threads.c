@@ -220,7 +220,7 @@ static void a_second_thread_is_refused(void **state) {
     assert_ok(nt_shutdown());
 }
 
-/* ---- a child ----------------------------------------------------------------------------------------------------- */
+/* ---- a child ---------------------------------------------------------------------------------------------------- */
 
 /* The number of the calls that do not say so. */
 static int try_all_in_a_child(nt_run *run) {

@@ -1,4 +1,4 @@
-/* The training loop: loop-and-data.md section 1, setup-and-cache.md sections 3 to 5. */
+/* The training loop: programs, steps, transfers, device memory. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,12 +13,12 @@ static nt_run *make(const Toy *e, nt_run_options options) {
     return run;
 }
 
-/* ---- programs: P-4, P-5, 5.3 ------------------------------------------------------------------------------------ */
+/* ---- programs --------------------------------------------------------------------------------------------------- */
 
 static uint64_t misses_of(Toy e, nt_run_options options) {
     uint64_t before = nt_cache_stats().misses;
     nt_run *run = make(&e, options);
-    assert_int_equal(nt_cache_stats().misses, before); /* S-1: construction compiles nothing */
+    assert_int_equal(nt_cache_stats().misses, before); /* Construction compiles nothing */
     assert_ok(nt_train(run));
     nt_run_free(run);
     return nt_cache_stats().misses - before;
@@ -30,7 +30,7 @@ static void what_compiles(void **state) {
     Toy e = Toy_defaults();
     nt_run_options options = quiet_options(NULL);
     options.max_epochs = (nt_maybe_int){true, 3};
-    assert_int_equal(misses_of(e, options), 4); /* P-4: train, and validate batches of 16 and 8 */
+    assert_int_equal(misses_of(e, options), 4); /* Train, and validate batches of 16 and 8 */
     assert_int_equal(nt_cache_stats().entries, 4);
     assert_string_equal(nt_cache_report(0)->program, "gradient");
     assert_string_equal(nt_cache_report(0)->moved, "first program of its kind");
@@ -61,7 +61,7 @@ static void what_compiles(void **state) {
     assert_string_equal(nt_cache_report(9)->program, "optimizer");
     assert_non_null(strstr(nt_cache_report(9)->moved, "gradient_clip_norm: 0 -> 0.5"));
     assert_null(nt_cache_report(10));
-    assert_int_equal(nt_cache_stats().misses, nt_cache_stats().entries); /* P-5 */
+    assert_int_equal(nt_cache_stats().misses, nt_cache_stats().entries);
 }
 
 static char notices[4][400];
@@ -87,7 +87,7 @@ static void one_line_for_a_miss(void **state) {
     nt_set_notice(before, NULL);
 }
 
-/* ---- device memory: BF-1, design section 5 ---------------------------------------------------------------------- */
+/* ---- device memory ---------------------------------------------------------------------------------------------- */
 
 static void memory_is_flat(void **state) {
     (void)state;
@@ -99,7 +99,7 @@ static void memory_is_flat(void **state) {
     nt_run *run = make(&e, options);
     assert_ok(nt_train(run));
     assert_int_equal(h.count, 2000);
-    assert_int_equal(h.steps[1999], 2000); /* LP-53: a line a step, 1..N without gaps */
+    assert_int_equal(h.steps[1999], 2000); /* A line a step, 1..N without gaps */
     for (size_t i = 0; i < h.count; i++) assert_int_equal(h.steps[i], i + 1);
     for (int p = 0; p < NT__PURPOSE_COUNT; p++) {
         if (p == NT__STAGED || p == NT__BATCH) continue;
@@ -139,7 +139,7 @@ static void memory_does_not_depend_on_accum(void **state) {
     }
 }
 
-/* a field that no traced hook reads never reaches the device. */
+/* A field that no traced hook reads never reaches the device. */
 static void only_read_fields_are_uploaded(void **state) {
     (void)state;
     Toy e = Toy_defaults();
@@ -172,7 +172,7 @@ static void it_learns_and_repeats(void **state) {
         assert_ok(nt_validate(run, &results));
         assert_string_equal(results.values[0].name, "accuracy");
         assert_true(results.values[0].value > 0.9);
-        assert_true(results.values[1].value == 39); /* H-13: metrics see the real rows, not the padding */
+        assert_true(results.values[1].value == 39); /* Metrics see the real rows, not the padding */
         nt_run_free(run);
     }
     assert_true(first.epoch_losses[19] < 0.5 * first.epoch_losses[0]);
@@ -180,7 +180,7 @@ static void it_learns_and_repeats(void **state) {
     assert_memory_not_equal(first.losses, third.losses, sizeof first.losses);
 }
 
-/* LP-40: accumulation over equal micro-batches equals the merged batch. */
+/* Accumulation over equal micro-batches equals the merged batch. */
 static void accumulation_equals_the_merged_batch(void **state) {
     (void)state;
     nt_array *weights[2];
@@ -193,7 +193,7 @@ static void accumulation_equals_the_merged_batch(void **state) {
         options.max_epochs = (nt_maybe_int){true, 10};
         nt_run *run = make(&e, options);
         assert_ok(nt_train(run));
-        assert_int_equal(nt_run_step(run), 10); /* LP-47: steps, never micro-batches */
+        assert_int_equal(nt_run_step(run), 10); /* Steps, never micro-batches */
         weights[i] = nt_run_parameter(run, "hidden.weight");
         assert_non_null(weights[i]);
         nt_run_free(run);
@@ -213,7 +213,7 @@ static void a_nan_stops_the_run(void **state) {
     Toy e = Toy_defaults();
     e.poison = true;
     nt_run *run = make(&e, quiet_options(&h));
-    assert_fails(nt_train(run), NT_DIVERGED, "the loss is nan at step "); /* LP-60 */
+    assert_fails(nt_train(run), NT_DIVERGED, "the loss is nan at step ");
     assert_non_null(strstr(nt_error_message(), "of epoch 1"));
     assert_non_null(strstr(nt_error_message(), "look at the data of that batch"));
     char step[32];
@@ -221,7 +221,7 @@ static void a_nan_stops_the_run(void **state) {
     assert_non_null(strstr(nt_error_message(), step));
     nt_run_free(run);
     assert_int_equal(nt__engine_counts_now().all_buffers.live_count, 0);
-    /* LP-62: told to go on, it does, and the epoch's loss is nan. */
+    /* Told to go on, it does, and the epoch's loss is nan. */
     memset(&h, 0, sizeof h);
     nt_run_options options = quiet_options(&h);
     options.check_divergence = (nt_maybe_bool){true, false};
@@ -364,7 +364,7 @@ static void huge_numbers_of_epochs_do_not_overflow(void **state) {
     nt_run_free(run);
 }
 
-/* ---- the log: G3, J3 -------------------------------------------------------------------------------------------- */
+/* ---- the log ---------------------------------------------------------------------------------------------------- */
 
 static void the_log_has_a_line_a_step(void **state) {
     (void)state;

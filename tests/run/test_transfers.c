@@ -93,7 +93,7 @@ static void the_setup_uploads_each_thing_once(void **state) {
     nt_run_free(run);
 }
 
-/* P-44: with accum 8 as with accum 1, batches and their losses aside. */
+/* With accum 8 as with accum 1, batches and their losses aside. */
 static void assert_epoch(int accum, const nt_named_schedule *schedules, uint64_t fields, uint64_t rates) {
     Toy e = toy_of(accum);
     uint64_t batches = STEPS * (uint64_t)accum;
@@ -121,13 +121,13 @@ static void an_epoch_uploads_what_moved(void **state) {
     for (int i = 0; i < 2; i++) {
         assert_epoch(accums[i], NULL, 0, 0);
         assert_epoch(accums[i], both, STEPS, STEPS);
-        assert_epoch(accums[i], constants, 1, 1); /* S17: the same slot; it moves at the first step */
+        assert_epoch(accums[i], constants, 1, 1); /* The same slot; it moves at the first step */
         assert_epoch(accums[i], same, 0, 0);
         assert_epoch(accums[i], short_way, 0, 3);
     }
 }
 
-/* bits decide. -0 is not 0, and a value that comes back is uploaded again. */
+/* Bits decide. -0 is not 0, and a value that comes back is uploaded again. */
 static double comes_back(int64_t step, int64_t total, void *context) {
     static const double values[] = {0, -0.0, -0.0, 0, 0.5, 0.5, 0, 0};
     (void)total;

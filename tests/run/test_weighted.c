@@ -1,5 +1,5 @@
-/* Losses that are a sum over a count: with any accum a step is that of its merged batch. Reports B31, B32 and B33;
- * design: the accumulator has one more scalar, and the division comes before the clip. */
+/* Losses that are a sum over a count: with any accum a step is that of its merged batch. The
+ * accumulator has one more scalar, and the division comes before the clip. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,7 +12,7 @@
 
 enum { ROWS = 16, TOKENS = 128 };
 
-/* Rows of tokens of which the first few count: 4 micro-batches of 4 rows have 3, 50, 7 and 120 of them (B31), and in
+/* Rows of tokens of which the first few count: 4 micro-batches of 4 rows have 3, 50, 7 and 120 of them, and in
  * the last of them `empty` leaves none. */
 #define TEXTS(FIELD, DEVICE, GRAPH_CONST)                                                   \
     GRAPH_CONST(bool, adds, false, "a term is added behind nt_weighted_loss")               \
@@ -130,7 +130,7 @@ static double distance(const outcome *a, const outcome *b) {
     return largest;
 }
 
-/* B31, with and without a clip that binds: the division comes before it. */
+/* With and without a clip that binds: the division comes before it. */
 static void a_step_is_that_of_the_merged_batch(void **state) {
     (void)state;
     static const double clips[] = {0, 0.05};
@@ -157,7 +157,7 @@ static void with_accum_1_it_is_the_mean(void **state) {
     for (size_t i = 0; i < 8; i++) assert_true(fabs(weighted.heard.losses[i] - plain.heard.losses[i]) < 1e-5);
 }
 
-/* B33: losses of steps and epochs, and val_loss. */
+/* Losses of steps and epochs, and val_loss. */
 static void what_is_reported_does_not_depend_on_accum(void **state) {
     (void)state;
     Texts e = Texts_defaults();
@@ -225,7 +225,7 @@ static uint64_t peak_of(int64_t accum) {
     return peak;
 }
 
-/* B32: what is alive does not grow with the micro-batches of a step. */
+/* What is alive does not grow with the micro-batches of a step. */
 static void memory_does_not_depend_on_accum(void **state) {
     (void)state;
     assert_int_equal(peak_of(8), peak_of(2)); /* both have a step that closes inside the epoch */

@@ -1,5 +1,5 @@
-/* Weights to start with: of a checkpoint (its averages where it has some, C60), with the states of its rules (C66), and
- * of a file that others wrote, whose arrays have other names, other axes and another element type. D1, D7, B27, B46.
+/* Weights to start with: of a checkpoint (its averages where it has some), with the states of its rules, and
+ * of a file that others wrote, whose arrays have other names, other axes and another element type.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -40,7 +40,7 @@ static nt_run_options after_training(const course *c, const char *weights, train
 
 /* ---- of a checkpoint -------------------------------------------------------------------------------------------- */
 
-/* B27, B46: parameters and states, and nothing of where the run was. */
+/* Parameters and states, and nothing of where the run was. */
 static void a_checkpoint_is_a_start(void **state) {
     (void)state;
     course c = make_normed();
@@ -92,7 +92,6 @@ static void with_averages_it_gives_those(void **state) {
     trained_free(&t);
 }
 
-/* C66 */
 static void the_optimizer_can_be_taken_too(void **state) {
     (void)state;
     course c = make_normed();
@@ -175,7 +174,6 @@ static void the_folder_of_another_run_has_them_too(void **state) {
     trained_free(&t);
 }
 
-/* D7 */
 static void another_model_is_refused_with_the_differences(void **state) {
     (void)state;
     course c = make_normed();
@@ -241,7 +239,7 @@ static int64_t end_with_the_best(const course *c, const char *mode) {
     return epoch;
 }
 
-/* B51, B52: of the lowest and the highest loss at least one is not that of the last epoch. */
+/* Of the lowest and the highest loss at least one is not that of the last epoch. */
 static void training_may_end_with_the_best(void **state) {
     (void)state;
     course c = make_normed();

@@ -1,5 +1,5 @@
-/* What makes a program another one: table 5.3 of setup-and-cache.md, a row each. Every "no" is the same text and no
- * miss, every "yes" another text and one miss a program. A program depends on what its own text holds (K-25), so a row
+/* What makes a program another one: a table, a row each. Every "no" is the same text and no
+ * miss, every "yes" another text and one miss a program. A program depends on what its own text holds, so a row
  * may say "no" where the reference's shared keys say "yes".
  */
 #include <setjmp.h>
@@ -164,7 +164,6 @@ static void accum(variant *v) {
 static void clip(variant *v) {
     v->options.gradient_clip_norm = (nt_maybe_double){true, 0.5};
 }
-/* P-22. */
 static void clip_of_0(variant *v) {
     v->options.gradient_clip_norm = (nt_maybe_double){true, 0};
 }
