@@ -11,7 +11,7 @@ test: ## build with gcc, with sanitizers and with clang, and run all tests
 	@scripts/setup test
 	@scripts/test
 
-test-long: ## the same, with every test and every plugin under the sanitizers, and threads under theirs
+test-long: ## the same, with every test and every plugin under the sanitizers, threads under theirs, and the grids whole
 	@scripts/setup test
 	@scripts/test --long
 
