@@ -1,5 +1,5 @@
 /* The examples on images beyond the first: a residual net with batch norm and a variational autoencoder, a few steps of
- * each through the command. What they reach when they are trained to the end is in the README. */
+ * each through the command. What they reach when they are trained to the end is in docs/guide/examples.md. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
