@@ -309,13 +309,14 @@ static void describe_unknown(const nt__arguments *arguments, const nt_experiment
 }
 
 static nt_status fail_misplaced(const nt__keyword *keyword, const char *name) {
+#define COMMAND(NAME, name) {NT__##NAME, #name},
     static const struct {
         nt__command_bit bit;
         const char *name;
-    } commands[] = {{NT__TRAIN, "train"}, {NT__EVALUATE, "evaluate"}, {NT__PREDICT, "predict"},
-                    {NT__SHELL, "shell"}, {NT__SCHEDULE, "schedule"}, {NT__SUMMARY, "summary"},
-                    {NT__HELP, "help"},   {NT__CACHE, "cache"},       {NT__HISTORY, "history"},
-                    {NT__PLOT, "plot"}};
+    } commands[] = {
+#include "cli/commands.def"
+    };
+#undef COMMAND
     size_t i = 0;
     while (i + 1 < sizeof commands / sizeof *commands && !(keyword->commands & commands[i].bit)) i++;
     return nt__fail(NT_INVALID, "--%s is a flag of nitro %s and not of this command: leave it out", name,

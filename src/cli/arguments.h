@@ -8,24 +8,21 @@
 
 /* ---- commands and their flags ----------------------------------------------------------------------------------- */
 
-/* Bits, so that a flag can say where it belongs. */
+/* Bits, so that a flag can say where it belongs: those of the commands, and of two of the shell's own. */
+#define COMMAND(NAME, name) NT__PLACE_##NAME,
+enum {
+#include "cli/commands.def"
+    NT__PLACE_NEW,
+    NT__PLACE_PREDICT_AGAIN
+};
+#undef COMMAND
+#define COMMAND(NAME, name) NT__##NAME = 1 << NT__PLACE_##NAME,
 typedef enum nt__command_bit {
-    NT__TRAIN = 1,
-    NT__EVALUATE = 2,
-    NT__HELP = 4,
-    NT__DEVICES = 8,
-    NT__PREDICT = 16,
-    NT__SHELL = 32,
-    NT__NEW = 64, /* the shell's own command that makes a run */
-    NT__CACHE = 128,
-    NT__PREDICT_AGAIN = 256, /* the shell's own command that predicts */
-    NT__SCHEDULE = 512,
-    NT__SUMMARY = 1024,
-    NT__HISTORY = 2048,
-    NT__RUNS = 4096,
-    NT__PLOT = 8192,
-    NT__DIFF = 16384,
+#include "cli/commands.def"
+    NT__NEW = 1 << NT__PLACE_NEW,                    /* makes a run */
+    NT__PREDICT_AGAIN = 1 << NT__PLACE_PREDICT_AGAIN /* predicts */
 } nt__command_bit;
+#undef COMMAND
 
 typedef enum nt__flag_group { NT__FLAGS_RUN, NT__FLAGS_OUTPUT, NT__FLAGS_BUILD } nt__flag_group;
 

@@ -167,7 +167,7 @@ static nt__exit_code act(size_t action, bool all) {
     return status == NT_OK ? NT__EXIT_DONE : nt__report_failure(status);
 }
 
-nt__exit_code nt__cache_command(const nt__arguments *arguments) {
+static nt__exit_code run_cache(const nt__arguments *arguments) {
     static const char usage[] = "write nitro cache list, nitro cache stats or nitro cache clear";
     nt__command_options options;
     nt_status status = nt__arguments_options(arguments, &options);
@@ -182,3 +182,15 @@ nt__exit_code nt__cache_command(const nt__arguments *arguments) {
         if (strcmp(words->items[0], actions[i].name) == 0) return act(i, options.all);
     return nt__report_wrong_use(nt__fail(NT_INVALID, "there is no 'nitro cache %s': %s", words->items[0], usage));
 }
+
+const nt__command nt__cache_command = {
+    .name = "cache",
+    .bit = NT__CACHE,
+    .does = NT__OPENS_ENGINE | NT__KEEPS_PROGRAMS,
+    .operands = "list | stats | clear [--all]",
+    .summary = "the compiled programs on disk",
+    .manual =
+        "list: every program, the one used last first. stats: how many there are, and where. clear: removes all of\n"
+        "them, and with --all the compiled experiments too; nothing is lost, what is needed is compiled again.",
+    .run = run_cache,
+};

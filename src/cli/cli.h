@@ -15,9 +15,22 @@ typedef enum nt__exit_code {
     NT__EXIT_INTERRUPTED = 130 /* by SIGINT or SIGTERM; other signals: 128 and their number */
 } nt__exit_code;
 
+/* What a command does, which says what of the manual is about it. */
+typedef enum nt__does {
+    NT__COMPILES = 1,         /* files of the user's */
+    NT__OPENS_ENGINE = 2,     /* or looks after what an engine made */
+    NT__TAKES_FIELDS = 4,     /* of an experiment, as flags */
+    NT__MAKES_RUN = 8,        /* one, and ends with it */
+    NT__IS_SHELL = 16,        /* makes runs by commands of its own */
+    NT__TRAINS = 32,          /* and so writes checkpoints */
+    NT__READS_LOG = 64,       /* or writes one */
+    NT__KEEPS_PROGRAMS = 128, /* on disk */
+} nt__does;
+
 typedef struct nt__command {
     const char *name;
     nt__command_bit bit;
+    unsigned does;
     const char *operands; /* "FILE.c [MORE.c ...] [flags]" */
     const char *summary;  /* one line */
     const char *manual;   /* what it does, in whole sentences */
@@ -28,19 +41,9 @@ typedef struct nt__command {
 const nt__command *nt__command_at(size_t index);
 const nt__command *nt__command_find(const char *name);
 
-nt__exit_code nt__train_command(const nt__arguments *arguments);
-nt__exit_code nt__evaluate_command(const nt__arguments *arguments);
-nt__exit_code nt__predict_command(const nt__arguments *arguments);
-nt__exit_code nt__shell_command(const nt__arguments *arguments);
-nt__exit_code nt__schedule_command(const nt__arguments *arguments);
-nt__exit_code nt__summary_command(const nt__arguments *arguments);
-nt__exit_code nt__help_command(const nt__arguments *arguments);
-nt__exit_code nt__devices_command(const nt__arguments *arguments);
-nt__exit_code nt__cache_command(const nt__arguments *arguments);
-nt__exit_code nt__history_command(const nt__arguments *arguments);
-nt__exit_code nt__runs_command(const nt__arguments *arguments);
-nt__exit_code nt__plot_command(const nt__arguments *arguments);
-nt__exit_code nt__diff_command(const nt__arguments *arguments);
+#define COMMAND(NAME, name) extern const nt__command nt__##name##_command;
+#include "cli/commands.def"
+#undef COMMAND
 
 /* Prints "nitro: " and the thread's message, and returns `code`. */
 nt__exit_code nt__report(nt__exit_code code);

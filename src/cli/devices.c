@@ -57,7 +57,7 @@ static nt__exit_code show_devices(void) {
     return nt__engine_close() == NT_OK ? code : nt__report(NT__EXIT_FAILED);
 }
 
-nt__exit_code nt__devices_command(const nt__arguments *arguments) {
+static nt__exit_code run_devices(const nt__arguments *arguments) {
     nt__command_options options;
     nt_status status = nt__arguments_options(arguments, &options);
     if (status == NT_OK) status = nt__arguments_fields(arguments, NULL, NULL);
@@ -66,3 +66,13 @@ nt__exit_code nt__devices_command(const nt__arguments *arguments) {
         status = nt__fail(NT_INVALID, "nitro devices takes no file, and '%s' was given", arguments->files.items[0]);
     return nt__report_wrong_use(status);
 }
+
+const nt__command nt__devices_command = {
+    .name = "devices",
+    .bit = NT__DEVICES,
+    .does = NT__OPENS_ENGINE,
+    .operands = "",
+    .summary = "the engine: plugin, versions, devices, allocator",
+    .manual = "Opens the engine as a run would and prints what it is.",
+    .run = run_devices,
+};

@@ -161,7 +161,7 @@ static nt__exit_code diff(const char *first, const char *second) {
     return status == NT_OK ? NT__EXIT_DONE : nt__report_failure(status);
 }
 
-nt__exit_code nt__diff_command(const nt__arguments *arguments) {
+static nt__exit_code run_diff(const nt__arguments *arguments) {
     nt__command_options options;
     nt_status status = nt__arguments_options(arguments, &options);
     if (status == NT_OK) status = nt__arguments_fields(arguments, NULL, NULL);
@@ -172,3 +172,15 @@ nt__exit_code nt__diff_command(const nt__arguments *arguments) {
     if (status != NT_OK) return nt__report_wrong_use(status);
     return diff(arguments->files.items[0], arguments->files.items[1]);
 }
+
+const nt__command nt__diff_command = {
+    .name = "diff",
+    .bit = NT__DIFF,
+    .does = NT__READS_LOG,
+    .operands = "RUN RUN",
+    .summary = "in what two runs differ",
+    .manual = "Prints in what two runs differ: fields and settings, environment, lines of the source files, and their "
+              "metrics\n"
+              "side by side.",
+    .run = run_diff,
+};

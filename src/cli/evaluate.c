@@ -23,9 +23,23 @@ static nt__exit_code evaluate(nt__session *session) {
     return NT__EXIT_DONE;
 }
 
-nt__exit_code nt__evaluate_command(const nt__arguments *arguments) {
+static nt__exit_code run_evaluate(const nt__arguments *arguments) {
     nt__session session;
     nt__exit_code code = nt__session_open(arguments, "evaluate", true, &session);
     if (code == NT__EXIT_DONE) code = evaluate(&session);
     return nt__session_close(&session, code);
 }
+
+const nt__command nt__evaluate_command = {
+    .name = "evaluate",
+    .bit = NT__EVALUATE,
+    .does = NT__COMPILES | NT__OPENS_ENGINE | NT__TAKES_FIELDS | NT__MAKES_RUN | NT__READS_LOG | NT__KEEPS_PROGRAMS,
+    .operands = "FILE.c [MORE.c ...] [flags]",
+    .summary = "metrics of a split with saved parameters",
+    .manual = "Evaluates one split with parameters from a file and prints its metrics. GraphConst and Device fields, "
+              "and what\n"
+              "derive set, have the values in the file, with which the parameters were trained; a flag that gives a "
+              "GraphConst\n"
+              "field another one is an error.",
+    .run = run_evaluate,
+};

@@ -61,7 +61,7 @@ static nt_status check_flags(const nt__arguments *arguments) {
     return NT_OK;
 }
 
-nt__exit_code nt__help_command(const nt__arguments *arguments) {
+static nt__exit_code run_help(const nt__arguments *arguments) {
     nt__command_options options;
     nt_status status = nt__arguments_options(arguments, &options);
     bool resolved = options.resolved;
@@ -81,3 +81,18 @@ nt__exit_code nt__help_command(const nt__arguments *arguments) {
     nt__built_free(&built);
     return print_experiments(arguments, &options);
 }
+
+const nt__command nt__help_command = {
+    .name = "help",
+    .bit = NT__HELP,
+    .does = NT__COMPILES,
+    .operands = "[COMMAND | FILE.c [MORE.c ...] [--resolved [flags]]]",
+    .summary = "this manual, a command, or the fields of an experiment",
+    .manual =
+        "Without operands the manual. With a command, its part of it. With files, every field of their\n"
+        "experiments: flag, type, default, marker and meaning, and the defaults of the run. With --resolved a run is\n"
+        "made up to its schedules, without an engine, and what follows from fields, hooks and flags is listed; it "
+        "takes\n"
+        "all flags of nitro train.",
+    .run = run_help,
+};

@@ -142,7 +142,7 @@ static nt__exit_code show_run(const nt__arguments *arguments, const nt__command_
     return status == NT_OK ? NT__EXIT_DONE : nt__report_failure(status);
 }
 
-nt__exit_code nt__history_command(const nt__arguments *arguments) {
+static nt__exit_code run_history(const nt__arguments *arguments) {
     nt__command_options options;
     nt_status status = nt__arguments_options(arguments, &options);
     if (status == NT_OK) status = nt__arguments_fields(arguments, NULL, NULL);
@@ -151,3 +151,19 @@ nt__exit_code nt__history_command(const nt__arguments *arguments) {
     nt__command_options_free(&options);
     return code;
 }
+
+const nt__command nt__history_command = {
+    .name = "history",
+    .bit = NT__HISTORY,
+    .does = NT__READS_LOG,
+    .operands = "[RUN] [flags]",
+    .summary = "the epochs of a run, as a table",
+    .manual =
+        "Prints a row for each epoch of a run: its mean loss and its validation metrics, the best epoch marked. On a\n"
+        "terminal rows in the middle and columns on the right are left out where there is no room, and the last lines "
+        "say\n"
+        "so. RUN is a folder of a run or its log, also of one that is under way or was killed; without it, the run "
+        "below\n"
+        "runs/ that was written last.",
+    .run = run_history,
+};

@@ -20,46 +20,37 @@ static const char flag_rules[] =
     "Every field of an experiment is a flag; `nitro help FILE.c` lists them. Where a field has the name of a flag\n"
     "below, the flag below is meant; the field gets its value too.\n";
 
-/* A row of a list. The manuals of the commands in `not_for` leave it out. */
+/* A row of a list. It is in the manuals of the commands that do one of these (nt__does); 0: of all. */
 typedef struct entry {
     const char *name, *text;
-    unsigned not_for;
+    unsigned of;
 } entry;
 
-/* Commands that open no engine, that compile no files, that make no run. */
-enum {
-    LOOKS = NT__HISTORY | NT__RUNS | NT__PLOT | NT__DIFF,
-    NO_ENGINE = NT__HELP | NT__SCHEDULE | NT__SUMMARY | LOOKS,
-    NO_BUILD = NT__DEVICES | NT__CACHE | LOOKS,
-    NO_LOG = NT__HELP | NT__DEVICES | NT__CACHE | NT__SCHEDULE | NT__SUMMARY,
-    NO_RUN = NO_LOG | LOOKS,
-    NOT_SHELL = NT__TRAIN | NT__EVALUATE | NT__PREDICT | NO_RUN
-};
-
 static const entry environment[] = {
-    {"NITRO_PLUGIN", "the engine: path of a PJRT plugin", NO_ENGINE},
+    {"NITRO_PLUGIN", "the engine: path of a PJRT plugin", NT__OPENS_ENGINE},
     {"NITRO_PLUGIN_PATH", "folders to look for plugins in, divided by colons; the one with the newest API is used",
-     NO_ENGINE},
-    {"CC", "the C compiler, with flags if needed; else cc, gcc or clang", NO_BUILD},
-    {"NITRO_CACHE_DIR", "folder of the compiled programs and experiments", LOOKS},
-    {"NITRO_CACHE_SIZE", "what compiled programs may take on disk, as in 500MB (2GiB); 0: none are kept", NO_ENGINE},
-    {"XDG_CACHE_HOME", "where that folder is when it is not set: nitro in this one (~/.cache)", LOOKS},
-    {"XLA_FLAGS", "options of the engine itself; one that it does not know is an error", NO_ENGINE},
+     NT__OPENS_ENGINE},
+    {"CC", "the C compiler, with flags if needed; else cc, gcc or clang", NT__COMPILES},
+    {"NITRO_CACHE_DIR", "folder of the compiled programs and experiments", NT__COMPILES | NT__OPENS_ENGINE},
+    {"NITRO_CACHE_SIZE", "what compiled programs may take on disk, as in 500MB (2GiB); 0: none are kept",
+     NT__OPENS_ENGINE},
+    {"XDG_CACHE_HOME", "where that folder is when it is not set: nitro in this one (~/.cache)",
+     NT__COMPILES | NT__OPENS_ENGINE},
+    {"XLA_FLAGS", "options of the engine itself; one that it does not know is an error", NT__OPENS_ENGINE},
     {"TF_CPP_MIN_LOG_LEVEL", "messages of the engine itself: 0 all, 1 warnings, 2 errors, 3 fatal ones only",
-     NO_ENGINE},
+     NT__OPENS_ENGINE},
 };
 
 static const entry files[] = {
-    {"<run_dir>/parameters.safetensors", "the trained parameters, one array each", NO_RUN},
-    {"<run_dir>/metrics.jsonl", "the log of the run", NO_LOG},
+    {"<run_dir>/parameters.safetensors", "the trained parameters, one array each", NT__MAKES_RUN | NT__IS_SHELL},
+    {"<run_dir>/metrics.jsonl", "the log of the run", NT__READS_LOG},
     {"<run_dir>/epoch-*.safetensors",
-     "checkpoints of the whole state, which --resume goes on from; checkpoints.json lists them",
-     NO_RUN | NT__EVALUATE | NT__PREDICT | LOOKS},
-    {"~/.cache/nitro/shell-history", "what was typed in the shell", NOT_SHELL},
+     "checkpoints of the whole state, which --resume goes on from; checkpoints.json lists them", NT__TRAINS},
+    {"~/.cache/nitro/shell-history", "what was typed in the shell", NT__IS_SHELL},
     {"~/.cache/nitro/programs/", "compiled programs; those used longest ago are deleted when they take too much",
-     NT__HELP | NT__DEVICES | NT__SCHEDULE | NT__SUMMARY | LOOKS},
+     NT__KEEPS_PROGRAMS},
     {"~/.cache/nitro/experiments/", "compiled experiments; what was not used for 30 days is deleted",
-     NT__DEVICES | LOOKS},
+     NT__COMPILES | NT__KEEPS_PROGRAMS},
 };
 
 static const entry exit_codes[] = {
@@ -72,8 +63,8 @@ static const entry exit_codes[] = {
      "type, no source file",
      0},
     {"130", "interrupted (Ctrl-C, SIGTERM; 129 SIGHUP, 152 SIGXCPU): saved after its step; once more ends at once",
-     NO_RUN | NT__SHELL},
-    {"130", "the shell: ended by a signal; Ctrl-C in a command only ends that command", NOT_SHELL},
+     NT__MAKES_RUN},
+    {"130", "the shell: ended by a signal; Ctrl-C in a command only ends that command", NT__IS_SHELL},
 };
 
 /* A command's manual has those that name it. */
@@ -116,7 +107,7 @@ static bool is_example_of(const nt__command *command, const char *text) {
 /* `command` NULL: the manual of all of them. */
 static bool belongs(const entry *row, const entry *list, const nt__command *command) {
     if (!command) return true;
-    return list == examples ? is_example_of(command, row->name) : !(row->not_for & command->bit);
+    return list == examples ? is_example_of(command, row->name) : !row->of || (row->of & command->does);
 }
 
 static bool print_entries(const char *title, const entry *list, size_t count, const nt__command *command, FILE *out) {
@@ -272,11 +263,9 @@ bool nt__print_manual(FILE *out) {
 }
 
 bool nt__print_command_manual(const nt__command *command, FILE *out) {
-    bool takes_fields =
-        command->bit & (NT__TRAIN | NT__EVALUATE | NT__PREDICT | NT__SHELL | NT__SCHEDULE | NT__SUMMARY);
     fprintf(out, "usage: nitro %s%s%s\n\n%s\n", command->name, *command->operands ? " " : "", command->operands,
             command->manual);
-    if (takes_fields) fprintf(out, "\n%s", flag_rules);
+    if (command->does & NT__TAKES_FIELDS) fprintf(out, "\n%s", flag_rules);
     return print_flags(command->bit, out) && print_idle_flags(command, out) && print_surroundings(command, out);
 }
 

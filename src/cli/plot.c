@@ -202,7 +202,7 @@ static nt__exit_code plot_runs(const nt__arguments *arguments, const nt__command
     return status == NT_OK ? NT__EXIT_DONE : nt__report_failure(status);
 }
 
-nt__exit_code nt__plot_command(const nt__arguments *arguments) {
+static nt__exit_code run_plot(const nt__arguments *arguments) {
     nt__command_options options;
     nt_status status = nt__arguments_options(arguments, &options);
     if (status == NT_OK) status = nt__arguments_fields(arguments, NULL, NULL);
@@ -210,3 +210,19 @@ nt__exit_code nt__plot_command(const nt__arguments *arguments) {
     nt__command_options_free(&options);
     return code;
 }
+
+const nt__command nt__plot_command = {
+    .name = "plot",
+    .bit = NT__PLOT,
+    .does = NT__READS_LOG,
+    .operands = "[RUN ...] [flags]",
+    .summary = "the curves of runs, in the terminal or a file",
+    .manual =
+        "Draws curves of one or more runs in the terminal, or with --out in a file: the mean loss and the validation\n"
+        "metrics of the epochs, the best one marked, or what --metric names. CONTEXT/NAME is every line of a context, "
+        "as\n"
+        "train/loss; of many neighbours the mean is drawn. On a terminal without colours each run has a panel of its "
+        "own.\n"
+        "Without a RUN the one below runs/ that was written last.",
+    .run = run_plot,
+};

@@ -141,7 +141,7 @@ static nt__exit_code list_runs(const nt__arguments *arguments, const nt__command
     return status == NT_OK ? NT__EXIT_DONE : nt__report_failure(status);
 }
 
-nt__exit_code nt__runs_command(const nt__arguments *arguments) {
+static nt__exit_code run_runs(const nt__arguments *arguments) {
     nt__command_options options;
     nt_status status = nt__arguments_options(arguments, &options);
     if (status == NT_OK) status = nt__arguments_fields(arguments, NULL, NULL);
@@ -150,3 +150,18 @@ nt__exit_code nt__runs_command(const nt__arguments *arguments) {
     nt__command_options_free(&options);
     return code;
 }
+
+const nt__command nt__runs_command = {
+    .name = "runs",
+    .bit = NT__RUNS,
+    .does = NT__READS_LOG,
+    .operands = "[FOLDER] [flags]",
+    .summary = "the runs below runs/ or another folder",
+    .manual =
+        "Prints a row for each run in a folder and up to four levels below, the one written last first. Its state is "
+        "how\n"
+        "training ended (completed, requested, error), running while a process holds the folder, else killed. A run "
+        "that\n"
+        "kept no metrics.jsonl, as with --log=tensorboard, has a row that says so, with the time of its newest file.",
+    .run = run_runs,
+};

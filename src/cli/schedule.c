@@ -139,7 +139,7 @@ static nt_status print_all(const nt__session *session) {
     return write_file(session->run, session->options.out);
 }
 
-nt__exit_code nt__schedule_command(const nt__arguments *arguments) {
+static nt__exit_code run_schedule(const nt__arguments *arguments) {
     nt__session session;
     nt__exit_code code = nt__session_plan(arguments, "schedule", &session);
     if (code == NT__EXIT_DONE) {
@@ -148,3 +148,17 @@ nt__exit_code nt__schedule_command(const nt__arguments *arguments) {
     }
     return nt__session_close(&session, code);
 }
+
+const nt__command nt__schedule_command = {
+    .name = "schedule",
+    .bit = NT__SCHEDULE,
+    .does = NT__COMPILES | NT__TAKES_FIELDS,
+    .operands = "FILE.c [MORE.c ...] [flags]",
+    .summary = "print and plot the schedules before a run",
+    .manual = "Prints the whole of each schedule that a run with these flags would have: steps, values, and a picture. "
+              "--out\n"
+              "writes every step. Reads the data for its number of steps; needs no engine and compiles no program. "
+              "Takes all\n"
+              "flags of nitro train; those that change no schedule have no effect.",
+    .run = run_schedule,
+};

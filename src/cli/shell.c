@@ -111,9 +111,25 @@ static nt__exit_code close_shell(nt__shell *shell, nt__exit_code code) {
     return code;
 }
 
-nt__exit_code nt__shell_command(const nt__arguments *arguments) {
+static nt__exit_code run_shell(const nt__arguments *arguments) {
     nt__shell shell = {.arguments = arguments};
     nt__exit_code code = open_shell(&shell);
     if (code == NT__EXIT_DONE) code = work(&shell);
     return close_shell(&shell, code);
 }
+
+const nt__command nt__shell_command = {
+    .name = "shell",
+    .bit = NT__SHELL,
+    .does = NT__COMPILES | NT__OPENS_ENGINE | NT__TAKES_FIELDS | NT__IS_SHELL | NT__TRAINS | NT__READS_LOG |
+            NT__KEEPS_PROGRAMS,
+    .operands = "FILE.c [MORE.c ...] [flags]",
+    .summary = "a prompt: train, edit, train again in one process",
+    .manual =
+        "Compiles and loads the files and reads commands: new makes a run with the flags given here and there, train,\n"
+        "validate and evaluate use it, help lists the rest. Files that changed are compiled and loaded before the "
+        "next\n"
+        "command; runs made before keep the code that they were made with, and say so. Commands may come from a pipe;\n"
+        "then the exit code says whether one of them failed.",
+    .run = run_shell,
+};

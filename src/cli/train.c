@@ -89,9 +89,23 @@ static nt__exit_code train(nt__session *session) {
     return nt__session_fail(session, status);
 }
 
-nt__exit_code nt__train_command(const nt__arguments *arguments) {
+static nt__exit_code run_train(const nt__arguments *arguments) {
     nt__session session;
     nt__exit_code code = nt__session_open(arguments, "train", false, &session);
     if (code == NT__EXIT_DONE) code = train(&session);
     return nt__session_close(&session, code);
 }
+
+const nt__command nt__train_command = {
+    .name = "train",
+    .bit = NT__TRAIN,
+    .does = NT__COMPILES | NT__OPENS_ENGINE | NT__TAKES_FIELDS | NT__MAKES_RUN | NT__TRAINS | NT__READS_LOG |
+            NT__KEEPS_PROGRAMS,
+    .operands = "FILE.c [MORE.c ...] [flags]",
+    .summary = "train an experiment",
+    .manual =
+        "Compiles the files (only when one of them, or a header they use, has changed), trains the experiment in\n"
+        "them, prints a line for each epoch, evaluates the split 'test' when there is one, and saves the\n"
+        "parameters, also after Ctrl-C. Results go to standard output, progress and notices to standard error.",
+    .run = run_train,
+};

@@ -343,8 +343,35 @@ static void input_that_cannot_be_read_is_a_failure(void **state) {
     }
 }
 
+/* A new command is in the usage and the list, and its manual says how it is used and what it does. */
+static void every_command_has_a_manual(void **state) {
+    (void)state;
+#define COMMAND(NAME, name) #name,
+    static const char *const names[] = {
+#include "cli/commands.def"
+    };
+#undef COMMAND
+    char usage[64], listed[64];
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        snprintf(usage, sizeof usage, "nitro %s", names[i]);
+        snprintf(listed, sizeof listed, "\n  %s ", names[i]);
+        const ended *e = nitro("--help");
+        assert_has(e->out, usage);
+        assert_has(e->out, listed);
+        e = nitro(names[i], "--help");
+        assert_int_equal(e->code, 0);
+        assert_string_equal(e->err, "");
+        assert_has(e->out, usage);
+        /* The usage, an empty line, then whole sentences. */
+        const char *manual = strstr(e->out, "\n\n");
+        if (!manual || strcspn(manual + 2, ".") < 20) fail_msg("nitro %s has no manual:\n%s", names[i], e->out);
+        assert_has(e->out, "\nexamples\n");
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_command_has_a_manual),
         cmocka_unit_test(the_manual_has_everything),
         cmocka_unit_test(a_command_has_its_own_manual),
         cmocka_unit_test(commands_that_look_at_runs_have_manuals),
