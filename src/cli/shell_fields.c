@@ -52,7 +52,7 @@ static nt_status add_row(const nt__shell_run *run, const nt_field_info *field, n
     value->length = 0;
     nt_status status = add_value(run, field, value);
     nt__table_add(table, field->name);
-    nt__table_add(table, nt__field_type_name(field->type));
+    nt__table_add(table, nt__field_type_text(field));
     nt__table_add(table, value->length ? value->data : "");
     nt__table_add(table, nt__marker_name(field->marker));
     nt__table_add(table, field->doc);

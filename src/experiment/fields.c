@@ -110,8 +110,9 @@ nt_status nt__field_unprint(const nt_field_info *field, const char *text, nt__ar
     char *bytes = NULL;
     if (strcmp(text, "NULL") != 0 && !(bytes = unescape(text, arena)))
         return nt__field_refuse(field, text, "is not a text in quotes");
-    memcpy(at, &bytes, sizeof bytes);
-    return NT_OK;
+    nt_status status = nt__field_check(&alone, &bytes);
+    if (status == NT_OK) memcpy(at, &bytes, sizeof bytes);
+    return status;
 }
 
 enum { MOST_TEXT = 80 };

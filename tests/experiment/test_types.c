@@ -183,6 +183,11 @@ static void a_text_in_quotes_is_exact(void **state) {
     assert_string_equal(text, "");
     assert_int_equal(nt__field_unprint(&info, "NULL", &arena, &text), NT_OK);
     assert_null(text);
+    text = "kept";
+    assert_int_equal(nt__field_unprint(field("function"), "\"silu\"", &arena, &text), NT_INVALID);
+    assert_string_equal(text, "kept");
+    assert_int_equal(nt__field_unprint(field("function"), "\"gelu\"", &arena, &text), NT_OK);
+    assert_string_equal(text, "gelu");
     nt__arena_free(&arena);
 }
 
