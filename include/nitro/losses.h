@@ -16,6 +16,7 @@ extern "C" {
  * reshaped, converted, turned, stretched or joined with others, in all splits when a run is made ("loss.c:12 in loss:
  * split 'train', field 'y', row 0: 255 is not in 0..1"), of what a source reads batch by batch; of a DEVICE field when
  * a run is made, when it is set and when a schedule gives it a value; of constants at the call. A nan is in no range.
+ * The sum of probabilities is checked only of a field whose numbers stay in their order, as they do in a reshape.
  * What the program computes, as field / 255, is not checked: only the device knows it, and a loss of it is as wrong as
  * it is.
  *

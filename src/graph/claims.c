@@ -57,7 +57,7 @@ static const nt__node *behind(const nt__node *node, const nt__bounds *b) {
     case NT__OP_reshape:
     case NT__OP_stop_gradient: return node->operands[0];
     case NT__OP_transpose:
-    case NT__OP_broadcast: return b->sums_to_1 ? NULL : node->operands[0];
+    case NT__OP_broadcast: return node->operands[0];
     case NT__OP_mul:
     case NT__OP_div: return before_scale(node, b);
     case NT__OP_slice: return node->attributes.choice == NT__REAL_ROWS ? node->operands[0] : NULL;
@@ -65,6 +65,11 @@ static const nt__node *behind(const nt__node *node, const nt__bounds *b) {
         return conversion_keeps(node->operands[0]->type.dtype, node->type.dtype, b) ? node->operands[0] : NULL;
     default: return NULL;
     }
+}
+
+/* Elements that are in another order, stretched or joined are no groups with a known sum, but each keeps its range. */
+static bool loses_sums(const nt__node *node) {
+    return node->op == NT__OP_transpose || node->op == NT__OP_broadcast || node->op == NT__OP_concatenate;
 }
 
 /* `wraps`: a conversion on the way may have made other numbers of those that are claimed. */
@@ -89,21 +94,27 @@ typedef struct claimed {
 
 static bool claim(const nt__node *node, const claimed *c, bool wraps) {
     nt__outside outside;
-    for (const nt__node *next; (next = behind(node, c->bounds)); node = next)
-        wraps = wraps || !has_all(node->type.dtype, c->bounds);
-    if (node->op == NT__OP_concatenate && !c->bounds->sums_to_1) {
+    nt__bounds each = *c->bounds;
+    for (const nt__node *next = node; next; next = behind(node, &each)) {
+        if (node != next) wraps = wraps || !has_all(node->type.dtype, &each);
+        node = next;
+        if (loses_sums(node)) each.sums_to_1 = 0;
+    }
+    const claimed own = {&each, c->call, c->argument, c->advice, c->site};
+    if (node->op == NT__OP_concatenate) {
         bool sure = true;
         for (int i = 0; i < node->operand_count; i++)
-            if (i == 0 || node->operands[i] != node->operands[i - 1]) sure = claim(node->operands[i], c, wraps) && sure;
+            if (i == 0 || node->operands[i] != node->operands[i - 1])
+                sure = claim(node->operands[i], &own, wraps) && sure;
         return sure;
     }
-    if (c->call && node->op == NT__OP_constant && !constant_holds(node, c->bounds, &outside)) {
+    if (c->call && node->op == NT__OP_constant && !constant_holds(node, &each, &outside)) {
         if (node->attributes.splat)
             nt__trace_fail(c->site, c->call, "%s: %s", c->argument, outside.text);
         else
             nt__trace_fail(c->site, c->call, "%s, element %zu: %s", c->argument, outside.element, outside.text);
     }
-    return keep(node, c->bounds, wraps, c->advice, c->site);
+    return keep(node, &each, wraps, c->advice, c->site);
 }
 
 static bool claim_of(nt_tensor x, const claimed *c) {
