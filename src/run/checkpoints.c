@@ -236,7 +236,8 @@ nt_status nt__restore_best(nt_run *run) {
     if (!path)
         return nt__fail(NT_NOT_FOUND,
                         "%s: restore_best finds no checkpoint of this run that was scored by %s, so the parameters are "
-                        "those of the last step: no validation has ended with a finite one",
+                        "those of the last step: the validation at the end of an epoch scores one, and none has ended "
+                        "with a finite value",
                         run->experiment->name, run->settings.checkpoint_metric);
     status = nt__weights_load(run, path, NULL, 0);
     if (status == NT_OK)
