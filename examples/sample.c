@@ -58,7 +58,7 @@ static nt_loop write_next(nt_loop now, void *context) {
     return now;
 }
 
-/* What texts begin with, u8[samples, length] with zeros behind it, to whole texts. */
+/* What texts begin with, u8[samples, length] with zeros after it, to whole texts. */
 static nt_tensor forward(const Sample_view *e, nt_model *m, nt_batch *batch) {
     nt_tensor begin = nt_field(batch, "begin");
     int64_t samples = nt_dim(begin, 0), length = nt_dim(begin, 1);

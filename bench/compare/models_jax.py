@@ -142,7 +142,7 @@ def decayed_nesterov(rate, decay):
 
 
 class Resnet(Model):
-    sizes = [(16, 16, 1), (16, 32, 2), (32, 64, 2)]  # channels before and behind a block, and its stride
+    sizes = [(16, 16, 1), (16, 32, 2), (32, 64, 2)]  # channels before and after a block, and its stride
     optimizer = decayed_nesterov(warm_up(0.1, 200), 5e-3)
 
     def residual(self, n, channels, stride):

@@ -44,7 +44,7 @@ typedef struct nt_rotary_options {
 nt_tensor nt_rotary_at(nt_tensor x, nt_rotary_options options, nt_site site);
 
 /* Keys and values of the positions so far, for decoding: each [batch, groups, length, head_size], position p in place p
- * mod length, so one behind the length takes the place of the first that is left. It may be the carry of a loop, or
+ * mod length, so one after the length takes the place of the first that is left. It may be the carry of a loop, or
  * what a program returns and the next run of it is given. */
 typedef struct nt_attention_cache {
     nt_tensor keys, values;

@@ -49,7 +49,7 @@ typedef struct nt_log_line {
 typedef struct nt_log_start {
     const char *run_dir; /* it exists, and is locked */
     bool resumes;        /* goes on with the log that is there; else a new one takes its place */
-    int64_t step;     /* resumes: what was logged behind that step is to be forgotten, so that no step is there twice */
+    int64_t step;     /* resumes: what was logged after that step is to be forgotten, so that no step is there twice */
     int64_t position; /* resumes: what the logger's `position` gave when the state was saved that the run goes on from,
                          which is exact within a step; -1: not known */
 } nt_log_start;

@@ -252,7 +252,7 @@ typedef struct nt_schedule_free_options {
  * (1 - beta2) g g; z = z - eta (g / (sqrt(v / (1 - beta2^t)) + epsilon) + weight_decay y); x = (1 - c) x + c z, c the
  * step's weight divided by those of all steps; y = beta1 x + (1 - beta1) z. Evaluations, predictions and saved
  * parameters are x = (y - (1 - beta1) z) / beta1, which is not kept: with parameters of 16 bits it has the rounding of
- * y, so f32 is the better type here. What the no_decay hook spares does not decay. A constant rate behind a warm-up is
+ * y, so f32 is the better type here. What the no_decay hook spares does not decay. A constant rate after a warm-up is
  * usual. Defazio et al. 2024. */
 #define nt_schedule_free_adamw(...) nt_schedule_free_adamw_with((nt_schedule_free_options){__VA_ARGS__})
 nt_rule nt_schedule_free_adamw_with(nt_schedule_free_options options);
@@ -281,13 +281,13 @@ typedef struct nt_weight_decay_options {
     double weight_decay; /* 5e-4; 0 or more; an input */
 } nt_weight_decay_options;
 
-/* dx = g + weight_decay x: the decay enters the rule behind it (L2 regularization). */
+/* dx = g + weight_decay x: the decay enters the rule after it (L2 regularization). */
 #define nt_weight_decay(...) nt_weight_decay_with((nt_weight_decay_options){__VA_ARGS__})
 nt_rule nt_weight_decay_with(nt_weight_decay_options options);
 
 /* The last of a chain: dx = g + eta weight_decay (x - anchor), g what the rule before it subtracts; parameters that
  * no_decay excludes keep g. The number is 0 or more, and an input. The weight_decay hook of an experiment puts it
- * behind a group's rule. */
+ * after a group's rule. */
 nt_rule nt_decay(double number);
 
 /* A group that is not trained: no gradient, no update, no state. It stands alone. */

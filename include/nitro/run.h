@@ -96,10 +96,10 @@ typedef struct nt_run_options {
      * can be no best (no checkpoints, no split val, no such metric); NT_NOT_FOUND from nt_train where none was scored,
      * with the parameters of the last step. */
     bool restore_best;
-    const char *preset; /* the preset that the fields are from: shown and logged. With fields NULL it
-                           sets them */
-    bool no_data;       /* build_data is not called, and the handle only predicts */
-    nt_maybe_int batch; /* samples in a batch with no_data: 128; splits say it themselves */
+    const char *preset;       /* the preset that the fields are from: shown and logged. With fields NULL it
+                                 sets them */
+    bool no_data;             /* build_data is not called, and the handle only predicts */
+    nt_maybe_int batch;       /* samples in a batch with no_data: 128; splits say it themselves */
     const nt_logger *loggers; /* of the user's own, beside those; copied */
     size_t logger_count;
     /* Source files whose text is kept in the log, as they are when the run is made: the file with NT_DEFINE. Up to 256
@@ -161,7 +161,7 @@ typedef struct nt_results {
     const nt_value *values;
     size_t count;
 } nt_results;
-/* `split` NULL is "test"; `out` may be NULL. The values are those of the metrics or device_metrics hook, and behind
+/* `split` NULL is "test"; `out` may be NULL. The values are those of the metrics or device_metrics hook, and after
  * them, where there is a loss hook, the loss as "val_loss", whatever the split is called: its mean over the samples, of
  * an nt_weighted_loss sum over count. A hook that reports a val_loss of its own takes its place; the setting val_loss
  * leaves it out. forward, the loss and device_metrics are one program for each number of rows that batches of the
@@ -289,7 +289,7 @@ nt_status nt_run_load(nt_run *run, const char *path);
 nt_status nt_run_load_mapped(nt_run *run, const char *source, const char *const *maps, size_t map_count);
 
 /* Lines of a program's own, at the step and epoch of now. They go to every logger of the run; images and histograms are
- * kept by "tensorboard". The log is open from the first nt_train on, so they are for listeners and for behind it;
+ * kept by "tensorboard". The log is open from the first nt_train on, so they are for listeners and for after it;
  * NT_INVALID where there is none. */
 
 /* Numbers of a context, which may be any name: "<context>/<name>" in TensorBoard. NT_INVALID for a name that is there

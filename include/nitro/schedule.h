@@ -140,7 +140,7 @@ nt_schedule nt_schedule_of(nt_schedule_function function, void *context);
 
 /* `then` with a warm-up of `steps` before it: from + (first - from) t / steps, where `first` is the value of `then` at
  * its step 1; so step 1 is not wasted on `from`, and step `steps` has `first`. `then` counts its steps, and its
- * horizon, from behind the warm-up. Takes the place of a warm-up that `then` has already. */
+ * horizon, from after the warm-up. Takes the place of a warm-up that `then` has already. */
 nt_schedule nt_schedule_warmup(int64_t steps, double from, nt_schedule then);
 
 /* The value for a step, which counts from 1, under a horizon of `total` steps. NaN with a message for what is no

@@ -47,7 +47,7 @@ typedef struct nt__bounds {
     bool above_low, below_high; /* the bound itself is outside */
     bool integers;              /* of an integer type; the bounds lie within 2^53 */
     bool signs;                 /* -1 or 1, and nothing between */
-    int64_t sums_to_1; /* so many at a time, one behind the other, are probabilities whose sum is 1 within 0.01; 0:
+    int64_t sums_to_1; /* so many at a time, one after the other, are probabilities whose sum is 1 within 0.01; 0:
                           no sum is looked at */
 } nt__bounds;
 bool nt__bounds_equal(const nt__bounds *a, const nt__bounds *b);

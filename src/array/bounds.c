@@ -72,7 +72,7 @@ static void print_element(nt_dtype dtype, double value, char *out, size_t size) 
     }
 }
 
-/* What stands behind "is not". */
+/* What stands after "is not". */
 static void print_bounds(const nt__bounds *b, char *out, size_t size) {
     if (b->signs)
         snprintf(out, size, "-1 or 1");

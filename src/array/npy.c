@@ -64,7 +64,7 @@ static nt_status read_string(cursor *c, char *out, size_t room) {
     return NT_OK;
 }
 
-/* A size; Python 2 wrote an L behind long ones. */
+/* A size; Python 2 wrote an L after long ones. */
 static nt_status read_size(cursor *c, int64_t *out) {
     skip_spaces(c);
     const char *start = c->at;

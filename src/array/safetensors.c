@@ -178,7 +178,7 @@ nt_status nt__safetensors_write(const char *path, const nt__named_array *arrays,
 
 /* ---- reading: one entry of the header --------------------------------------------------------------------------- */
 
-/* The part of the file behind the header. */
+/* The part of the file after the header. */
 typedef struct data_part {
     const char *bytes;
     size_t length;

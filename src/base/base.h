@@ -131,7 +131,7 @@ size_t nt__show(const char *text, const char *kept, char *out, size_t size);
 size_t nt__shown_width(const char *text);
 size_t nt__fitting(const char *text, size_t columns, size_t *width);
 
-/* Why a text cannot name a value in a log, to stand behind the name: "is not valid UTF-8". NULL: it can. */
+/* Why a text cannot name a value in a log, to stand after the name: "is not valid UTF-8". NULL: it can. */
 const char *nt__name_problem(const char *name);
 /* The same of a name beside the keys that each line of a log has by itself: type, context, epoch and step. */
 const char *nt__value_name_problem(const char *name);

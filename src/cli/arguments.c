@@ -24,7 +24,7 @@ char *nt__flag_name(nt__arena *arena, const char *name) {
     return copy;
 }
 
-/* What stands behind "no-", NULL when the name has another beginning. */
+/* What stands after "no-", NULL when the name has another beginning. */
 static const char *without_no(const char *name) {
     bool is_negated = name[0] == 'n' && name[1] == 'o' && (name[2] == '-' || name[2] == '_') && name[3];
     return is_negated ? name + 3 : NULL;
@@ -122,7 +122,7 @@ static bool is_source_name(const char *name) {
     return nt__ends_in(name, ".c");
 }
 
-/* A file behind a flag that takes no value was sorted as its value. */
+/* A file after a flag that takes no value was sorted as its value. */
 static nt_status fail_without_files(const nt__arguments *arguments, const char *command) {
     for (size_t i = 0; i < arguments->flag_count; i++) {
         const nt__flag *flag = &arguments->flags[i];

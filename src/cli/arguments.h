@@ -80,7 +80,7 @@ typedef struct nt__arguments {
     size_t flag_count, flag_capacity;
 } nt__arguments;
 
-/* Sorts the words behind the command's name. */
+/* Sorts the words after the command's name. */
 nt_status nt__arguments_read(nt__command_bit command, int count, char *const *words, nt__arguments *out);
 void nt__arguments_free(nt__arguments *arguments);
 /* There is a file, all end in .c, and all exist. `command` is for the message. */

@@ -286,7 +286,7 @@ static nt_status compile_and_keep(build *b, const char *workshop, char **path) {
     return status;
 }
 
-/* A signal meanwhile goes to the compiler too, ends the build, and leaves no folder behind. */
+/* A signal meanwhile goes to the compiler too, ends the build, and leaves no folder after. */
 static nt_status compile(build *b, char **path) {
     char *workshop;
     nt__objects_prune(&b->objects);

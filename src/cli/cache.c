@@ -183,14 +183,16 @@ static nt__exit_code run_cache(const nt__arguments *arguments) {
     return nt__report_wrong_use(nt__fail(NT_INVALID, "there is no 'nitro cache %s': %s", words->items[0], usage));
 }
 
+static const char manual[] =
+    "list: every program, the one used last first. stats: how many there are, and where. clear: removes all of\n"
+    "them, and with --all the compiled experiments too; nothing is lost, what is needed is compiled again.";
+
 const nt__command nt__cache_command = {
     .name = "cache",
     .bit = NT__CACHE,
     .does = NT__OPENS_ENGINE | NT__KEEPS_PROGRAMS,
     .operands = "list | stats | clear [--all]",
     .summary = "the compiled programs on disk",
-    .manual =
-        "list: every program, the one used last first. stats: how many there are, and where. clear: removes all of\n"
-        "them, and with --all the compiled experiments too; nothing is lost, what is needed is compiled again.",
+    .manual = manual,
     .run = run_cache,
 };

@@ -61,7 +61,7 @@ static void offer_presets(completion *c, const nt_experiment *experiment) {
         offer(c, nt__arena_sprintf(c->arena, "%s%s", flag, name));
 }
 
-/* Names of loggers, also behind a comma. */
+/* Names of loggers, also after a comma. */
 static void offer_loggers(completion *c) {
     static const char flag[] = "--log=";
     const nt_logger *logger;

@@ -70,7 +70,7 @@ static void find_place(const ucontext_t *context, int out) {
     for (int i = 0; i < count; i++) {
         if (!dladdr(frames[i], &info) || !info.dli_fname) continue;
         if (strncmp(info.dli_fname, object, strlen(object)) != 0) continue;
-        /* A call's frame has the address behind it. */
+        /* A call's frame has the address after it. */
         unsigned long at = (unsigned long)((const char *)frames[i] - (const char *)info.dli_fbase);
         snprintf(offset, sizeof offset, "0x%lx", frames[i] == instruction_of(context) ? at : at - 1);
         dup2(out, STDOUT_FILENO);

@@ -67,12 +67,14 @@ static nt__exit_code run_devices(const nt__arguments *arguments) {
     return nt__report_wrong_use(status);
 }
 
+static const char manual[] = "Opens the engine as a run would and prints what it is.";
+
 const nt__command nt__devices_command = {
     .name = "devices",
     .bit = NT__DEVICES,
     .does = NT__OPENS_ENGINE,
     .operands = "",
     .summary = "the engine: plugin, versions, devices, allocator",
-    .manual = "Opens the engine as a run would and prints what it is.",
+    .manual = manual,
     .run = run_devices,
 };

@@ -173,14 +173,16 @@ static nt__exit_code run_diff(const nt__arguments *arguments) {
     return diff(arguments->files.items[0], arguments->files.items[1]);
 }
 
+static const char manual[] =
+    "Prints in what two runs differ: fields and settings, environment, lines of the source files, and their metrics\n"
+    "side by side.";
+
 const nt__command nt__diff_command = {
     .name = "diff",
     .bit = NT__DIFF,
     .does = NT__READS_LOG,
     .operands = "RUN RUN",
     .summary = "in what two runs differ",
-    .manual = "Prints in what two runs differ: fields and settings, environment, lines of the source files, and their "
-              "metrics\n"
-              "side by side.",
+    .manual = manual,
     .run = run_diff,
 };

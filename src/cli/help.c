@@ -82,17 +82,18 @@ static nt__exit_code run_help(const nt__arguments *arguments) {
     return print_experiments(arguments, &options);
 }
 
+static const char manual[] =
+    "Without operands the manual. With a command, its part of it. With files, every field of their\n"
+    "experiments: flag, type, default, marker and meaning, and the defaults of the run. With --resolved a run is\n"
+    "made up to its schedules, without an engine, and what follows from fields, hooks and flags is listed; it takes\n"
+    "all flags of nitro train.";
+
 const nt__command nt__help_command = {
     .name = "help",
     .bit = NT__HELP,
     .does = NT__COMPILES,
     .operands = "[COMMAND | FILE.c [MORE.c ...] [--resolved [flags]]]",
     .summary = "this manual, a command, or the fields of an experiment",
-    .manual =
-        "Without operands the manual. With a command, its part of it. With files, every field of their\n"
-        "experiments: flag, type, default, marker and meaning, and the defaults of the run. With --resolved a run is\n"
-        "made up to its schedules, without an engine, and what follows from fields, hooks and flags is listed; it "
-        "takes\n"
-        "all flags of nitro train.",
+    .manual = manual,
     .run = run_help,
 };

@@ -152,18 +152,18 @@ static nt__exit_code run_history(const nt__arguments *arguments) {
     return code;
 }
 
+static const char manual[] =
+    "Prints a row for each epoch of a run: its mean loss and its validation metrics, the best epoch marked. On a\n"
+    "terminal rows in the middle and columns on the right are left out where there is no room, and the last lines say\n"
+    "so. RUN is a folder of a run or its log, also of one that is under way or was killed; without it, the run below\n"
+    "runs/ that was written last.";
+
 const nt__command nt__history_command = {
     .name = "history",
     .bit = NT__HISTORY,
     .does = NT__READS_LOG,
     .operands = "[RUN] [flags]",
     .summary = "the epochs of a run, as a table",
-    .manual =
-        "Prints a row for each epoch of a run: its mean loss and its validation metrics, the best epoch marked. On a\n"
-        "terminal rows in the middle and columns on the right are left out where there is no room, and the last lines "
-        "say\n"
-        "so. RUN is a folder of a run or its log, also of one that is under way or was killed; without it, the run "
-        "below\n"
-        "runs/ that was written last.",
+    .manual = manual,
     .run = run_history,
 };

@@ -37,7 +37,7 @@ static void release(lines *l) {
 typedef struct comparison {
     const char **a, **b; /* between the lines that are alike */
     size_t a_count, b_count, skipped;
-    uint16_t *longest; /* common subsequence behind a pair of lines, at most 65535; NULL: not compared */
+    uint16_t *longest; /* common subsequence after a pair of lines, at most 65535; NULL: not compared */
     nt__line_difference function;
     void *context;
 } comparison;

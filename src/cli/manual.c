@@ -129,7 +129,7 @@ static bool print_schedules(const nt__command *command, FILE *out) {
     const char *spelling, *meaning;
     nt__table table = {0};
     if (command && !is_used(nt__keyword_find("schedule"), command->bit)) return true;
-    fprintf(out, "\nschedules, behind NAME= of --schedule\n");
+    fprintf(out, "\nschedules, after NAME= of --schedule\n");
     for (size_t i = 0; (spelling = nt__schedule_spelling(i, &meaning)); i++) {
         nt__table_add(&table, spelling);
         nt__table_add(&table, meaning);
@@ -137,7 +137,7 @@ static bool print_schedules(const nt__command *command, FILE *out) {
     return nt__table_print(&table, 2, out);
 }
 
-/* What stands behind the flags. */
+/* What stands after the flags. */
 static bool print_surroundings(const nt__command *command, FILE *out) {
     return print_schedules(command, out) && PRINT("environment", environment, command, out) &&
            PRINT("files", files, command, out) && PRINT("exit codes", exit_codes, command, out) &&

@@ -243,7 +243,7 @@ void nt__folder_remove(const char *path) {
 }
 
 /* How long an entry may lie untouched. "build-<process>-XXXXXX" and "<object>.<process>-<number>-<time>.tmp" are
- * unfinished, and stay behind when a build is killed. They are kept a while although their process is gone: it may be
+ * unfinished, and stay after when a build is killed. They are kept a while although their process is gone: it may be
  * one of another machine that shares the folder. */
 static time_t time_kept(const char *path) {
     const char *name = strrchr(path, '/') + 1;

@@ -211,18 +211,18 @@ static nt__exit_code run_plot(const nt__arguments *arguments) {
     return code;
 }
 
+static const char manual[] =
+    "Draws curves of one or more runs in the terminal, or with --out in a file: the mean loss and the validation\n"
+    "metrics of the epochs, the best one marked, or what --metric names. CONTEXT/NAME is every line of a context, as\n"
+    "train/loss; of many neighbours the mean is drawn. On a terminal without colours each run has a panel of its own.\n"
+    "Without a RUN the one below runs/ that was written last.";
+
 const nt__command nt__plot_command = {
     .name = "plot",
     .bit = NT__PLOT,
     .does = NT__READS_LOG,
     .operands = "[RUN ...] [flags]",
     .summary = "the curves of runs, in the terminal or a file",
-    .manual =
-        "Draws curves of one or more runs in the terminal, or with --out in a file: the mean loss and the validation\n"
-        "metrics of the epochs, the best one marked, or what --metric names. CONTEXT/NAME is every line of a context, "
-        "as\n"
-        "train/loss; of many neighbours the mean is drawn. On a terminal without colours each run has a panel of its "
-        "own.\n"
-        "Without a RUN the one below runs/ that was written last.",
+    .manual = manual,
     .run = run_plot,
 };

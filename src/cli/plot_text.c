@@ -114,7 +114,7 @@ static void print_cell(const canvas *c, int row, int column, bool coloured, FILE
     if (has_colour) fputs("\033[0m", out);
 }
 
-/* Blanks behind the last dot are left out. */
+/* Blanks after the last dot are left out. */
 static void print_row(const canvas *c, int row, bool coloured, FILE *out) {
     char label[CELL] = "";
     int end = c->columns;

@@ -135,7 +135,7 @@ static nt_status add_path(nt__prediction *p, const char *name, const char *path)
     return is_safetensors(path) ? add_safetensors(p, name, path) : add_idx(p, name, path);
 }
 
-/* "[FIELD=]FILE". A '=' behind a '/' belongs to the path. */
+/* "[FIELD=]FILE". A '=' after a '/' belongs to the path. */
 static nt_status add_input(nt__prediction *p, const char *text) {
     size_t length = strcspn(text, "=/");
     if (text[length] != '=') return add_path(p, NULL, text);
@@ -264,20 +264,21 @@ static nt__exit_code run_predict(const nt__arguments *arguments) {
     return code;
 }
 
+static const char manual[] =
+    "Runs forward on arrays from files, with parameters from a file, and writes what it returns, one row for\n"
+    "each sample. The training data is not needed. Each --input is an array, whose field may be left out where\n"
+    "forward reads only one, or a .safetensors file with an array for each field; arrays that forward does not\n"
+    "read are ignored. Samples go through in batches of the experiment's field 'batch', else of 128. A\n"
+    ".safetensors file gets one array, 'outputs'. GraphConst and Device fields, and what derive set, have the values\n"
+    "in the file, with which the parameters were trained; a flag that gives a GraphConst field another one is an\n"
+    "error.";
+
 const nt__command nt__predict_command = {
     .name = "predict",
     .bit = NT__PREDICT,
     .does = NT__COMPILES | NT__OPENS_ENGINE | NT__TAKES_FIELDS | NT__MAKES_RUN | NT__READS_LOG | NT__KEEPS_PROGRAMS,
     .operands = "FILE.c [MORE.c ...] --input [FIELD=]FILE ... --out FILE [flags]",
     .summary = "outputs of the model for arrays from files",
-    .manual =
-        "Runs forward on arrays from files, with parameters from a file, and writes what it returns, one row for\n"
-        "each sample. The training data is not needed. Each --input is an array, whose field may be left out where\n"
-        "forward reads only one, or a .safetensors file with an array for each field; arrays that forward does not\n"
-        "read are ignored. Samples go through in batches of the experiment's field 'batch', else of 128. A\n"
-        ".safetensors file gets one array, 'outputs'. GraphConst and Device fields, and what derive set, have the "
-        "values\n"
-        "in the file, with which the parameters were trained; a flag that gives a GraphConst field another one is an\n"
-        "error.",
+    .manual = manual,
     .run = run_predict,
 };

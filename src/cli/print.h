@@ -11,7 +11,7 @@
 /* Writes a part of a line. A line break in it is an escape too; a tab is not. */
 void nt__say(FILE *out, const char *format, ...) NT__PRINTF(2, 3);
 void nt__vsay(FILE *out, const char *format, va_list arguments) NT__PRINTF(2, 0);
-/* The same with a line break behind it. */
+/* The same with a line break after it. */
 void nt__say_line(FILE *out, const char *format, ...) NT__PRINTF(2, 3);
 /* A text of several lines. */
 void nt__say_lines(FILE *out, const char *text);

@@ -151,17 +151,17 @@ static nt__exit_code run_runs(const nt__arguments *arguments) {
     return code;
 }
 
+static const char manual[] =
+    "Prints a row for each run in a folder and up to four levels below, the one written last first. Its state is how\n"
+    "training ended (completed, requested, error), running while a process holds the folder, else killed. A run that\n"
+    "kept no metrics.jsonl, as with --log=tensorboard, has a row that says so, with the time of its newest file.";
+
 const nt__command nt__runs_command = {
     .name = "runs",
     .bit = NT__RUNS,
     .does = NT__READS_LOG,
     .operands = "[FOLDER] [flags]",
     .summary = "the runs below runs/ or another folder",
-    .manual =
-        "Prints a row for each run in a folder and up to four levels below, the one written last first. Its state is "
-        "how\n"
-        "training ended (completed, requested, error), running while a process holds the folder, else killed. A run "
-        "that\n"
-        "kept no metrics.jsonl, as with --log=tensorboard, has a row that says so, with the time of its newest file.",
+    .manual = manual,
     .run = run_runs,
 };

@@ -149,16 +149,17 @@ static nt__exit_code run_schedule(const nt__arguments *arguments) {
     return nt__session_close(&session, code);
 }
 
+static const char manual[] =
+    "Prints the whole of each schedule that a run with these flags would have: steps, values, and a picture. --out\n"
+    "writes every step. Reads the data for its number of steps; needs no engine and compiles no program. Takes all\n"
+    "flags of nitro train; those that change no schedule have no effect.";
+
 const nt__command nt__schedule_command = {
     .name = "schedule",
     .bit = NT__SCHEDULE,
     .does = NT__COMPILES | NT__TAKES_FIELDS,
     .operands = "FILE.c [MORE.c ...] [flags]",
     .summary = "print and plot the schedules before a run",
-    .manual = "Prints the whole of each schedule that a run with these flags would have: steps, values, and a picture. "
-              "--out\n"
-              "writes every step. Reads the data for its number of steps; needs no engine and compiles no program. "
-              "Takes all\n"
-              "flags of nitro train; those that change no schedule have no effect.",
+    .manual = manual,
     .run = run_schedule,
 };

@@ -118,6 +118,12 @@ static nt__exit_code run_shell(const nt__arguments *arguments) {
     return close_shell(&shell, code);
 }
 
+static const char manual[] =
+    "Compiles and loads the files and reads commands: new makes a run with the flags given here and there, train,\n"
+    "validate and evaluate use it, help lists the rest. Files that changed are compiled and loaded before the next\n"
+    "command; runs made before keep the code that they were made with, and say so. Commands may come from a pipe;\n"
+    "then the exit code says whether one of them failed.";
+
 const nt__command nt__shell_command = {
     .name = "shell",
     .bit = NT__SHELL,
@@ -125,11 +131,6 @@ const nt__command nt__shell_command = {
             NT__KEEPS_PROGRAMS,
     .operands = "FILE.c [MORE.c ...] [flags]",
     .summary = "a prompt: train, edit, train again in one process",
-    .manual =
-        "Compiles and loads the files and reads commands: new makes a run with the flags given here and there, train,\n"
-        "validate and evaluate use it, help lists the rest. Files that changed are compiled and loaded before the "
-        "next\n"
-        "command; runs made before keep the code that they were made with, and say so. Commands may come from a pipe;\n"
-        "then the exit code says whether one of them failed.",
+    .manual = manual,
     .run = run_shell,
 };

@@ -52,7 +52,7 @@ nt_status nt__shell_choose(const nt__shell *shell, const char *name, const nt_ex
 
 /* ---- runs (shell_runs.c) ---------------------------------------------------------------------------------------- */
 
-/* Makes a run of the words behind "new"; it becomes the current one. */
+/* Makes a run of the words after "new"; it becomes the current one. */
 nt_status nt__shell_new(nt__shell *shell, const nt__words *words);
 nt__shell_run *nt__shell_find(const nt__shell *shell, const char *name);
 void nt__shell_free(nt__shell *shell, nt__shell_run *run);
@@ -71,7 +71,7 @@ nt_status nt__shell_set(nt__shell *shell, const nt__words *words);
 
 /* ---- commands (shell_commands.c) -------------------------------------------------------------------------------- */
 
-/* What the words behind a command are. */
+/* What the words after a command are. */
 typedef enum nt__shell_words {
     NT__NO_WORDS,
     NT__RUN_NAMES,
@@ -83,7 +83,7 @@ typedef enum nt__shell_words {
     NT__UNITS
 } nt__shell_words;
 
-/* `words` are those behind the command's name. */
+/* `words` are those after the command's name. */
 typedef struct nt__shell_verb {
     const char *name, *operands, *summary;
     nt__shell_words completes;

@@ -68,7 +68,7 @@ static void draw(nt__terminal *terminal, const char *line) {
     terminal->drawn = nt__seconds();
 }
 
-/* Formats behind what `line` holds already; what does not fit is cut. */
+/* Formats after what `line` holds already; what does not fit is cut. */
 static NT__PRINTF(2, 3) void append(char line[LINE_SIZE], const char *format, ...) {
     size_t length = strlen(line);
     va_list arguments;

@@ -96,6 +96,11 @@ static nt__exit_code run_train(const nt__arguments *arguments) {
     return nt__session_close(&session, code);
 }
 
+static const char manual[] =
+    "Compiles the files (only when one of them, or a header they use, has changed), trains the experiment in\n"
+    "them, prints a line for each epoch, evaluates the split 'test' when there is one, and saves the\n"
+    "parameters, also after Ctrl-C. Results go to standard output, progress and notices to standard error.";
+
 const nt__command nt__train_command = {
     .name = "train",
     .bit = NT__TRAIN,
@@ -103,9 +108,6 @@ const nt__command nt__train_command = {
             NT__KEEPS_PROGRAMS,
     .operands = "FILE.c [MORE.c ...] [flags]",
     .summary = "train an experiment",
-    .manual =
-        "Compiles the files (only when one of them, or a header they use, has changed), trains the experiment in\n"
-        "them, prints a line for each epoch, evaluates the split 'test' when there is one, and saves the\n"
-        "parameters, also after Ctrl-C. Results go to standard output, progress and notices to standard error.",
+    .manual = manual,
     .run = run_train,
 };

@@ -80,7 +80,7 @@ nt_status nt__data_claim(nt_data *data, const char *field, const nt__bounds *bou
 
 /* ---- checksums of a split (checksum.c) -------------------------------------------------------------------------- */
 
-/* The fields in the order of their names, whatever order they were given in; NULL before the first and behind the last.
+/* The fields in the order of their names, whatever order they were given in; NULL before the first and after the last.
  */
 const nt__split_field *nt__split_field_after(const nt__split *split, const nt__split_field *before);
 /* Of the rows of its arrays, in that order: all bytes up to 16 MiB a field, of larger ones 256 blocks of 64 KiB, the

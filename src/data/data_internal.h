@@ -33,7 +33,7 @@ nt_status nt__split_check_shares(nt_data *data, const nt__split *split);
 
 /* The elements of a row, which is number `row` in the whole. */
 nt_status nt__check_bounds(const nt__split_field *field, const void *at, int64_t row, const nt__bounds *bounds);
-/* The error with the advice behind it, which may be NULL. */
+/* The error with the advice after it, which may be NULL. */
 nt_status nt__advise(nt_status status, const char *advice);
 
 /* ---- memory of batches, used again (spare.c) -------------------------------------------------------------------- */

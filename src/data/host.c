@@ -16,7 +16,7 @@ typedef struct field_rows {
     bool owned;     /* else they lie in the split's array or in what was lent to the device */
 } field_rows;
 
-/* What asking leaves behind. A hook has its batch as const; for it, asking changes nothing. */
+/* What asking leaves after. A hook has its batch as const; for it, asking changes nothing. */
 typedef struct asked {
     char missing[MISSING_NAME];    /* "" while every field asked for was there */
     const nt__split_field *failed; /* memory for its rows was short */

@@ -5,7 +5,7 @@
 
 #include "experiment/experiment.h"
 
-/* ", they are: 'a', '', 'a'" behind what is wrong with them. */
+/* ", they are: 'a', '', 'a'" after what is wrong with them. */
 static nt_status fail_with_names(const nt_experiment *experiment, const char *problem) {
     nt__text names = {0};
     const char *name;

@@ -1,5 +1,5 @@
 /* Data that becomes constants of a program: it is counted, and refused where it is too much for program text. The
- * compiler of C sees a Host field in traced code; it does not see a dataset behind a global pointer, and that is what
+ * compiler of C sees a Host field in traced code; it does not see a dataset after a global pointer, and that is what
  * arrives here.
  * Not here: the constants themselves (elementwise.c).
  */

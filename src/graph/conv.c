@@ -80,7 +80,7 @@ static nt_tensor cut_before(nt_tensor x, nt__window *w, nt_site site) {
         int64_t step = w->base_dilation.dims[part], cut = (step - 1 - w->low.dims[part]) / step;
         if (cut >= size.dims[i]) {
             cut = size.dims[i];
-            w->high.dims[part] -= step - 1; /* behind the last element stand no zeros of the dilation */
+            w->high.dims[part] -= step - 1; /* after the last element stand no zeros of the dilation */
         }
         w->low.dims[part] += cut * step;
         start.dims[i] = cut;

@@ -78,7 +78,7 @@ static bool refuse(nt_site site, const char *what, int count, const nt_tensor *o
     return false;
 }
 
-/* One of 16 bits, as layers make it, and f32, as it is behind a tensor of one's own. */
+/* One of 16 bits, as layers make it, and f32, as it is after a tensor of one's own. */
 static bool are_of_mixed_precision(nt_dtype a, nt_dtype b) {
     nt_dtype other = a == NT_F32 ? b : a;
     return (a == NT_F32 || b == NT_F32) && (other == NT_BF16 || other == NT_F16);

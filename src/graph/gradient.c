@@ -39,7 +39,7 @@ static bool can_depend(const nt__node *node) {
     return node->control || nt_dtype_is_float(node->type.dtype);
 }
 
-/* What is held constant hands no cotangent on, so nothing behind it is asked for one. */
+/* What is held constant hands no cotangent on, so nothing after it is asked for one. */
 static bool hands_on(const nt__node *node) {
     return can_depend(node) && node->op != NT__OP_stop_gradient;
 }

@@ -32,7 +32,7 @@ void *nt__trace_alloc(nt_site site, const char *what, size_t count, size_t size)
 /* What an operation returns once an error was kept. */
 nt_tensor nt__failed(void);
 bool nt__tensor_failed(nt_tensor x);
-/* x behind an optimization barrier: the engine computes it once, and not anew in each operation that reads it. */
+/* x after an optimization barrier: the engine computes it once, and not anew in each operation that reads it. */
 nt_tensor nt__computed_once(nt_tensor x, nt_site site);
 /* Whether an argument of a call is a tensor of this trace. False after keeping the error, which names the call and the
  * argument, that it was never set, is a C number, or belongs to another trace; and in silence where an error was kept

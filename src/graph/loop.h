@@ -5,7 +5,7 @@
 #include "graph/region.h"
 #include "nitro/control.h"
 
-/* The tensors before the first that is not set. False after keeping the error that one behind it is. */
+/* The tensors before the first that is not set. False after keeping the error that one after it is. */
 bool nt__count_values(const nt_tensor *list, const char *name, const char *what, nt_site site, size_t *count);
 /* What an operation returns once an error was kept. */
 nt_values nt__failed_values(void);

@@ -3,7 +3,7 @@
 
 #include "graph/region.h"
 
-/* A cotangent that is a sum over rows in each iteration, as that of a matrix: one product of all rows behind the loop
+/* A cotangent that is a sum over rows in each iteration, as that of a matrix: one product of all rows after the loop
  * spares the loop to read, add to and write it each time. */
 typedef struct product {
     const nt__node *dot; /* in the reverse scan; NULL: the cotangent is summed there */
@@ -24,7 +24,7 @@ typedef struct reverse {
     nt__node **inputs;     /* parameters of the body whose cotangents are wanted: */
     nt_tensor *sums, *out; /* what it has summed so far; what arrives in an iteration */
     size_t input_count;
-    product *products; /* for each of them: what is multiplied behind the loop, if it is */
+    product *products; /* for each of them: what is multiplied after the loop, if it is */
 } reverse;
 
 /* Outside of the reverse scan. */
@@ -85,14 +85,14 @@ static bool is_slice(const nt__node *node) {
     return node->op == NT__OP_region_parameter && node->attributes.choice == NT__SLICE;
 }
 
-/* Elements that an iteration has to write so that the factor is there behind the loop; infinite where it has no axis
+/* Elements that an iteration has to write so that the factor is there after the loop; infinite where it has no axis
  * left to be stacked along. */
 static double to_stack(const reverse *r, const nt__node *factor) {
     if (is_slice(factor) || input_stacking(r, factor) < r->input_count) return 0;
     return factor->type.shape.rank < NT_MAX_RANK ? (double)nt_shape_elements(factor->type.shape) : HUGE_VAL;
 }
 
-/* What arrives at the input, if a product of all rows behind the loop writes fewer elements than a sum in it. */
+/* What arrives at the input, if a product of all rows after the loop writes fewer elements than a sum in it. */
 static const nt__node *product_of(const reverse *r, size_t i) {
     if (r->inputs[i]->attributes.choice != NT__VALUE || !nt__has_cotangent(r->out[i])) return NULL;
     const nt__node *dot = nt__node_of(r->out[i], r->b->site, "scan");
@@ -126,7 +126,7 @@ static bool return_factors(const reverse *r, product *p) {
     return true;
 }
 
-/* Behind the loop. */
+/* After the loop. */
 static nt_tensor cotangent_of(const reverse *r, size_t i) {
     const product *p = &r->products[i];
     nt_tensor factors[2];

@@ -116,7 +116,7 @@ static nt_tensor at_offset(nt_tensor padded, nt_shape offset, nt_shape places, c
     return nt_slice_strided_at(padded, offset, limit, w->stride, site);
 }
 
-/* The next offset in row-major order; false behind the last. */
+/* The next offset in row-major order; false after the last. */
 static bool next_offset(nt_shape *offset, const nt__window *w) {
     for (int i = offset->rank; i-- > 0;) {
         if (++offset->dims[i] < w->size.dims[i]) return true;

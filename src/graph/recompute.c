@@ -63,7 +63,7 @@ nt_tensor nt__computed_once(nt_tensor x, nt_site site) {
     return right ? nt__control_result(barrier, 0) : nt__failed();
 }
 
-/* The operands and the cotangents behind a barrier, so that the engine can neither use the values of the forward pass
+/* The operands and the cotangents after a barrier, so that the engine can neither use the values of the forward pass
  * again nor compute them before the cotangents are there. */
 static nt__control *hold_back(const nt__backward *b, size_t results) {
     nt__control *barrier = nt__control_begin(NT__OP_barrier, b->site);

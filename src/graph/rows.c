@@ -82,7 +82,7 @@ static bool are_none(const nt__node *node, const nt__row_axis *operands, int fir
 
 /* ---- shapes ----------------------------------------------------------------------------------------------------- */
 
-/* In the order of elements the rows have `before` parts in front of them and as many elements behind as there are
+/* In the order of elements the rows have `before` parts in front of them and as many elements after as there are
  * left: the axis of the new shape that has all of them is looked for. */
 nt__row_axis nt__track_reshape(const nt__node *node, const nt__row_axis *operands) {
     nt__row_axis rows = operands[0];

@@ -22,7 +22,7 @@ static void add(key *k, int64_t word) {
     k->words[k->count++] = word;
 }
 
-/* What stands behind the rank counts for nothing. */
+/* What stands after the rank counts for nothing. */
 static void add_shape(key *k, const nt_shape *shape) {
     add(k, shape->rank);
     for (int i = 0; i < shape->rank; i++) add(k, shape->dims[i]);

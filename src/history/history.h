@@ -25,7 +25,7 @@ nt_status nt__log_lines(const char *path, nt__line_function function, void *cont
 /* Whether the line is of metrics of that context, without parsing it: what the writer makes of a line is one object
  * without others in it, and quotes inside texts are escaped. */
 bool nt__line_is_of(const char *line, const char *context);
-/* The number behind a name, likewise. False: there is none. */
+/* The number after a name, likewise. False: there is none. */
 bool nt__line_number(const char *line, const char *name, double *out);
 
 /* "<folder>/metrics.jsonl" for the folder of a run, a file as it is. The caller frees it. NT_NOT_FOUND says what is not
@@ -89,7 +89,7 @@ int64_t nt__history_started(const nt__history *history);
 const char *nt__history_state(const nt__history *history);
 /* The newest optimizer step that the log has. */
 int64_t nt__history_steps(const nt__history *history);
-/* Seconds of training, up to now when it is running: without what was lost with the steps behind the checkpoint that a
+/* Seconds of training, up to now when it is running: without what was lost with the steps after the checkpoint that a
  * run was resumed from. */
 double nt__history_seconds(const nt__history *history, const char *state, int64_t now);
 

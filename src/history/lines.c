@@ -29,7 +29,7 @@ nt_status nt__log_path(const char *run, char **out) {
 /* A line that is longer is none of nitro's: the text of an experiment's files, its longest, has a few MiB. */
 enum { LONGEST = 64 << 20, FIRST_ROOM = 64 << 10 };
 
-/* What was read of the file: lines that were given, the line at hand, what is behind it. */
+/* What was read of the file: lines that were given, the line at hand, what is after it. */
 typedef struct reader {
     const char *path;
     int file;
@@ -48,7 +48,7 @@ static nt_status give(reader *r, char *end, nt__line_function function, void *co
     return length ? function(&(nt__log_line_text){text, length, number}, context) : NT_OK;
 }
 
-/* Reads more of the file behind the line at hand; *got is 0 at its end. */
+/* Reads more of the file after the line at hand; *got is 0 at its end. */
 static nt_status read_more(reader *r, size_t *got) {
     memmove(r->bytes, r->bytes + r->begin, r->end - r->begin);
     r->end -= r->begin;
@@ -99,7 +99,7 @@ nt_status nt__log_lines(const char *path, nt__line_function function, void *cont
 
 /* ---- a line as text --------------------------------------------------------------------------------------------- */
 
-/* What stands behind "name":, NULL when the line has no such name. */
+/* What stands after "name":, NULL when the line has no such name. */
 static const char *value_of(const char *line, const char *name) {
     size_t length = strlen(name);
     for (const char *at = strstr(line, name); at; at = strstr(at + 1, name))

@@ -137,7 +137,7 @@ nt_status nt__events_cut(const char *folder, int number, int64_t length) {
 
 /* ---- a file ----------------------------------------------------------------------------------------------------- */
 
-/* Behind the newest file that is there, also when the clock was set back. */
+/* After the newest file that is there, also when the clock was set back. */
 typedef struct place {
     int64_t seconds;
     int number;

@@ -1,4 +1,4 @@
-/* Event files: records with checksums, one behind the other. */
+/* Event files: records with checksums, one after the other. */
 #ifndef NT_LOG_EVENTS_H
 #define NT_LOG_EVENTS_H
 
@@ -16,7 +16,7 @@ typedef struct nt__events {
     int file, number;
     int64_t length; /* of the whole records */
 } nt__events;
-/* Makes the next file, numbered behind those that are there, and writes its first record. After a failure there is
+/* Makes the next file, numbered after those that are there, and writes its first record. After a failure there is
  * nothing to close. */
 nt_status nt__events_open(const char *folder, nt__events *out);
 /* Appends a record, whole or not at all. */
@@ -26,7 +26,7 @@ void nt__events_close(nt__events *events);
 /* Takes the event files of a former run out of the way: they become "previous.NAME" without what makes them event
  * files, and older such files are removed. */
 nt_status nt__events_keep_previous(const char *folder);
-/* Of the file with that number everything behind `length` bytes goes, and all files behind it. Files that are not there
+/* Of the file with that number everything after `length` bytes goes, and all files after it. Files that are not there
  * are none to cut. */
 nt_status nt__events_cut(const char *folder, int number, int64_t length);
 

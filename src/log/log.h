@@ -48,7 +48,7 @@ nt_status nt__jsonl_open(const char *path, nt__jsonl **out);
 /* The same for a run that goes on: the first `length` bytes of the log at `path` are the beginning of the new one. They
  * end a line; NT_INVALID where they do not, or where the log is shorter: then it is not the one that was written. */
 nt_status nt__jsonl_continue(const char *path, int64_t length, nt__jsonl **out);
-/* Bytes of its lines: what nt__jsonl_continue is given to go on behind them. */
+/* Bytes of its lines: what nt__jsonl_continue is given to go on after them. */
 int64_t nt__jsonl_length(const nt__jsonl *log);
 /* One line: the values, then type, and with a context that, step and epoch, which win over values of the same
  * name. An error when a name or a text is not UTF-8. A line that cannot be written whole is not there. Whole numbers

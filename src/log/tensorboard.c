@@ -41,7 +41,7 @@ static nt_status put_summary(board *b, int64_t step, Nt__Board__Value **values, 
     return nt__events_put(&b->events, &event);
 }
 
-/* A reader forgets what a run that was killed logged behind the step. */
+/* A reader forgets what a run that was killed logged after the step. */
 static nt_status put_start(board *b) {
     Nt__Board__Session session = NT__BOARD__SESSION__INIT;
     Nt__Board__Event event = NT__BOARD__EVENT__INIT;

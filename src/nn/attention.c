@@ -53,7 +53,7 @@ static bool all_see_some(const nt_attention_options *options) {
 }
 
 /* What is not seen becomes -infinity: by a sum, which the engine can fuse with the product before it and the power
- * behind it, where no score is infinite itself, as the products of f16 can be. */
+ * after it, where no score is infinite itself, as the products of f16 can be. */
 static nt_tensor hide(nt_tensor scores, nt_tensor seen, nt_dtype dtype, nt_site site) {
     if (dtype == NT_F16) return nt_where_at(seen, scores, number(-INFINITY), site);
     nt_tensor hidden = nt_where_at(seen, number(0), number(-INFINITY), site);

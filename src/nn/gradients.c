@@ -55,7 +55,7 @@ static nt_tensors differentiate(nt_model *m, nt_tensor loss, const char *scope, 
     if (!note_reached(m, leaves, reached, count) && !nt__tensor_failed(gradients[0])) {
         nt__trace_fail(site, what,
                        "the loss depends on no parameter below '%s' as they are now: nt_step gives parameters new "
-                       "values, so compute a loss behind it anew; nt_stop_gradient holds what is in front of it "
+                       "values, so compute a loss after it anew; nt_stop_gradient holds what is in front of it "
                        "constant",
                        scope);
         return (nt_tensors){0};

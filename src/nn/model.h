@@ -67,7 +67,7 @@ struct nt_model {
     nt_site reuse_site;
 };
 
-/* Puts a name behind the scopes, for the time that a call looks at model->path; *length is for nt__path_restore. False
+/* Puts a name after the scopes, for the time that a call looks at model->path; *length is for nt__path_restore. False
  * after keeping an error. */
 bool nt__path_extend(nt_model *m, nt_site site, const char *what, const char *name, size_t *length);
 void nt__path_restore(nt_model *m, size_t length);

@@ -2,7 +2,7 @@
 #include "optim/rules.h"
 
 enum { BETA1, BETA2, EPSILON, WEIGHT_DECAY, UNCOUPLED, MOMENTUM_DECAY = WEIGHT_DECAY, CORRECTED = WEIGHT_DECAY };
-/* Behind the powers each rule has its own. */
+/* After the powers each rule has its own. */
 enum { FIRST_MOMENT, SECOND_MOMENT, POWER1, POWER2, STEP, LARGEST = STEP, MOMENTUM_PRODUCT };
 
 #define BETAS_AND_EPSILON                                                                             \

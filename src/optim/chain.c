@@ -159,7 +159,7 @@ static nt_status check_link(const nt_rule_link *link) {
 
 /* ---- the chain -------------------------------------------------------------------------------------------------- */
 
-/* What stands behind it would move the parameters that it averages, or average them again. */
+/* What stands after it would move the parameters that it averages, or average them again. */
 static nt_status refuse_average(const nt_rule *rule, size_t at) {
     const nt_rule_kind *kind = rule->links[at].kind, *next = rule->links[at + 1].kind;
     if (next->evaluated)

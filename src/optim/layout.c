@@ -62,7 +62,7 @@ static bool list_arrays(nt__layout *layout, size_t g) {
     return true;
 }
 
-/* How often the `period` arrays from `at` on come one behind the other. */
+/* How often the `period` arrays from `at` on come one after the other. */
 static size_t count_repeats(const nt__group *group, size_t at, size_t period) {
     size_t end = at + period;
     while (end < group->array_count && nt_shape_equal(group->arrays[end].shape, group->arrays[end - period].shape))

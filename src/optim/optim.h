@@ -19,7 +19,7 @@ typedef struct nt__row {
 } nt__row;
 
 /* Arrays of one shape that lie in a group at equal distances, as those of a model's equal layers do: what a rule does
- * to each of them it does to all at once. Bundles that repeat together share a stretch: `repeats` periods, one behind
+ * to each of them it does to all at once. Bundles that repeat together share a stretch: `repeats` periods, one after
  * the other, each of which holds one array of every such bundle. */
 typedef struct nt__bundle {
     nt_shape shape;        /* of one array */
@@ -55,7 +55,7 @@ nt_status nt__layout_build(const nt__leaf *leaves, size_t count, const char *con
 void nt__layout_free(nt__layout *layout);
 /* The type of a group's flat buffer. */
 nt__type nt__group_type(const nt__group *group);
-/* The type of the flat buffer of its gradients: zeros behind the last element fill it up to a length that
+/* The type of the flat buffer of its gradients: zeros after the last element fill it up to a length that
  * nt__global_norm adds fastest. */
 nt__type nt__gradients_type(const nt__group *group);
 
@@ -70,7 +70,7 @@ nt_tensor nt__gradients_of(const nt__group *group, nt_tensor flat);
  * i32, for a group of 2^31 elements or more of i64. */
 enum {
     NT__PLACE_ROWS,     /* the array of each row of elements; one past the last array: the row holds several */
-    NT__PLACE_ELEMENTS, /* the elements of such rows, and those behind the last whole row */
+    NT__PLACE_ELEMENTS, /* the elements of such rows, and those after the last whole row */
     NT__PLACE_ARRAYS,   /* the arrays of these elements */
     NT__PLACE_TABLES
 };
@@ -95,7 +95,7 @@ bool nt__rule_has_decay(const nt_rule *rule);
 bool nt__rule_uses_decayed(const nt_rule *rule);
 /* Whether evaluations have other parameters than the chain trains. */
 bool nt__rule_averages(const nt_rule *rule);
-/* The chain with a moving average of the parameters behind it, which evaluations have. */
+/* The chain with a moving average of the parameters after it, which evaluations have. */
 nt_rule nt__rule_with_ema(nt_rule rule, double decay);
 /* Whether a rule of the chain needs the tables of places. */
 bool nt__rule_uses_arrays(const nt_rule *rule);
@@ -143,7 +143,7 @@ typedef struct nt__step {
 } nt__step;
 /* One update of a group: x - dx, in x's type. */
 nt_tensor nt__rule_apply(const nt_rule *rule, const nt__step *step);
-/* The parameters to evaluate a group with, in x's type, of a chain that averages; x, inputs and states are those behind
+/* The parameters to evaluate a group with, in x's type, of a chain that averages; x, inputs and states are those after
  * a step. */
 nt_tensor nt__rule_evaluated(const nt_rule *rule, const nt__step *step);
 
@@ -157,7 +157,7 @@ void nt__clip_by_global_norm(nt_tensor *gradients, size_t count, nt_tensor norm,
 
 struct nt_schedules {
     nt__arena arena;          /* the names */
-    nt_named_schedule *items; /* with an entry of no name behind the last; NULL when there is none */
+    nt_named_schedule *items; /* with an entry of no name after the last; NULL when there is none */
     size_t count, capacity;
     nt_status status; /* of the first entry that could not be taken */
 };
@@ -175,7 +175,7 @@ bool nt__schedule_varies(const nt_schedule *schedule);
 bool nt__schedule_has_function(const nt_schedule *schedule);
 /* A copy whose points and parts live in the arena; false when memory is short. */
 bool nt__schedule_copy(nt__arena *arena, const nt_schedule *from, nt_schedule *out);
-/* How a kind is written behind NAME=, "linear:FROM:TO", and what it is; NULL beyond the last. */
+/* How a kind is written after NAME=, "linear:FROM:TO", and what it is; NULL beyond the last. */
 const char *nt__schedule_spelling(size_t index, const char **meaning);
 /* "cosine(0.001 0)" */
 void nt__schedule_print(const nt_schedule *schedule, nt__text *out);

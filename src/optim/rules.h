@@ -43,8 +43,8 @@ nt_tensor nt__sheet_done(nt__sheet *sheet);
 
 /* The size of an array's last axis; 1 of a scalar. */
 int64_t nt__last_axis(const nt__bundle *bundle);
-/* A state of its own length holds parts one behind the other: the one from element `at` on, in its shape; and one that
- * is written there, which gives the place behind it. */
+/* A state of its own length holds parts one after the other: the one from element `at` on, in its shape; and one that
+ * is written there, which gives the place after it. */
 nt_tensor nt__packed_take(nt_tensor packed, int64_t at, nt_shape shape);
 int64_t nt__packed_put(nt_tensor *packed, int64_t at, nt_tensor values);
 

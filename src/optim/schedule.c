@@ -18,7 +18,7 @@ static int64_t steps_of_way(const nt_schedule *s, int64_t total) {
     return s->steps > 0 ? s->steps : total - s->begin;
 }
 
-/* How much of the way is behind step t, from 0 to 1. */
+/* How much of the way is after step t, from 0 to 1. */
 static double progress(const nt_schedule *s, int64_t step, int64_t total) {
     double made = steps_made(s, step), steps = (double)steps_of_way(s, total);
     if (made <= 0) return 0;
@@ -363,7 +363,7 @@ static nt_status check_points(const nt_schedule *s) {
     for (size_t i = 0; i < s->count; before = s->points[i++].after) {
         if (s->points[i].after <= before)
             return nt__fail(NT_INVALID,
-                            "%s with a point after %lld steps behind one after %lld: they must be in order, "
+                            "%s with a point after %lld steps that follows one after %lld: they must be in order, "
                             "the first after 1 or more",
                             s->kind->name, (long long)s->points[i].after, (long long)before);
         if (!isfinite(s->points[i].value))

@@ -17,7 +17,7 @@ typedef enum nt__schedule_holds { NT__PLAIN, NT__POINTS, NT__PARTS } nt__schedul
 
 typedef struct nt_schedule_kind {
     const char *name;
-    const char *spelling, *meaning; /* what stands behind the name in text, and what it is; NULL: no text of its own */
+    const char *spelling, *meaning; /* what stands after the name in text, and what it is; NULL: no text of its own */
     nt__schedule_number numbers[NT_SCHEDULE_NUMBERS]; /* no name ends them */
     int required;                                     /* how many of them text must have */
     bool varies;

@@ -128,7 +128,7 @@ static bool takes_number(reader *r, double *out) {
     return true;
 }
 
-/* A number of steps behind `mark`. */
+/* A number of steps after `mark`. */
 static int64_t read_steps(reader *r, char mark) {
     char *end = NULL;
     long long steps = 0;

@@ -125,7 +125,7 @@ static bool shortest_decimal(nt_dtype dtype, uint64_t bits, char out[DECIMAL]) {
     return false;
 }
 
-/* Adds the number whose bits stand here in hexadecimal digits, and returns what is behind them. The type that follows
+/* Adds the number whose bits stand here in hexadecimal digits, and returns what is after them. The type that follows
  * says how to read them; where they are no element of it they stay as they are. */
 static const char *add_element(const char *at, nt__text *out) {
     char *end, decimal[DECIMAL];

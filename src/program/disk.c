@@ -21,7 +21,7 @@ typedef struct head {
     double seconds;
     nt__hash content;
     nt__environment environment;
-    nt__hash checksum; /* of the head before it, and of all behind the head */
+    nt__hash checksum; /* of the head before it, and of all after the head */
 } head;
 
 static nt__hash checksum_of(const head *h, const void *behind, size_t length) {

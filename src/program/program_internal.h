@@ -32,7 +32,7 @@ struct nt__program {
     nt__entry *entry; /* NULL until first used */
 };
 
-/* After a failed compile: puts the user's line before the thread's message and the arguments behind it, and writes
+/* After a failed compile: puts the user's line before the thread's message and the arguments after it, and writes
  * "<failure_folder>/failed-<role>.txt" with the engine's whole text and the program. A file that cannot be written is
  * left out of the message. */
 nt_status nt__program_explain(const nt__program *program, nt_status status);

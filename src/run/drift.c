@@ -1,6 +1,6 @@
 /* A run against the code and the settings of now. A run keeps the programs, hooks and values that it was made with;
  * when it is used, its hooks are traced again as the newest definition of its name has them, and what differs is told.
- * The trace takes milliseconds, compiles nothing and leaves nothing behind.
+ * The trace takes milliseconds, compiles nothing and leaves nothing after.
  * Not here: how groups are trained (drift_groups.c), comparing two programs (program/compare.c), loading code
  * (experiment/load.c).
  */

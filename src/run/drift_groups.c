@@ -51,7 +51,7 @@ static void compare_places(const pair *p) {
     if (moved) end_line(p, moved - 1);
 }
 
-/* A rule without the decay behind it, which has a line of its own. */
+/* A rule without the decay after it, which has a line of its own. */
 static nt_rule without_decay(const nt__training *training) {
     nt_rule rule = training->rule;
     rule.count -= training->decays;
@@ -89,7 +89,7 @@ static void compare_ratio(const pair *p, int old, int new) {
                      nt__plain_nan(now), before);
 }
 
-/* The number behind a group's rule; 0: no decay. */
+/* The number after a group's rule; 0: no decay. */
 static double decay_of(const nt__training *training) {
     return training->decays ? training->rule.links[training->rule.count - 1].numbers[0] : 0;
 }

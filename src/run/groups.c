@@ -1,4 +1,4 @@
-/* How each group of parameters is trained: its rule, the decay behind it, what the decay spares and where it leads.
+/* How each group of parameters is trained: its rule, the decay after it, what the decay spares and where it leads.
  * Resolved once, when the layout is known.
  * Not here: rates and buffers (device.c).
  */
@@ -30,7 +30,7 @@ static nt_status refuse_twice(const nt_rule *rule, const char *group, double dec
         group, owner, decay, strcmp(owner, "AdamW") == 0 ? ": nt_adam() with the hook is AdamW" : "");
 }
 
-/* A coefficient that is not 0 puts Decay behind the rule for good: a rate of 0 changes nothing of that. */
+/* A coefficient that is not 0 puts Decay after the rule for good: a rate of 0 changes nothing of that. */
 static nt_status add_decay(const nt_run *run, const char *group, nt__training *training) {
     double decay;
     bool is_input;

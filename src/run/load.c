@@ -108,7 +108,7 @@ static nt_status fail_keeps_none(const nt_run *run, const nt__weights *weights) 
         nt__text_add(&text, "\n  =%s", weights->kept[i]);
         nt__add_closest(&text, weights->kept[i], paths, count, "");
     }
-    nt__text_say(&text, "\nCorrect the part behind the '=', or leave the maps out. The model has: ");
+    nt__text_say(&text, "\nCorrect the part after the '=', or leave the maps out. The model has: ");
     for (size_t i = 0; i < count && i <= MOST_DIFFERENCES; i++)
         nt__text_add(&text, "%s%s", i ? ", " : "", i < MOST_DIFFERENCES ? paths[i] : "...");
     nt_status status = text.failed ? NT_OUT_OF_MEMORY : nt__fail(NT_INVALID, "%s", text.data);

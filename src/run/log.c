@@ -201,7 +201,7 @@ nt_status nt__log_values(nt_run *run, const char *context, int64_t step, int64_t
     return status;
 }
 
-/* The line of a run that goes on is the only one: that of before was cut off with what was behind the record. */
+/* The line of a run that goes on is the only one: that of before was cut off with what was after the record. */
 nt_status nt__log_end(nt_run *run, nt_status outcome, double seconds) {
     if (!run->log) return NT_OK;
     seconds += run->recording.spent;

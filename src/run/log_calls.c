@@ -13,7 +13,7 @@ static nt_status check_log(const nt_run *run, const char *call, const char *name
     if (run->log) return NT_OK;
     return nt__fail(NT_INVALID, "%s: run '%s' has no log%s", call, run->experiment->name,
                     run->settings.no_log ? ", since it was made with no_log"
-                                         : " yet: training opens it, so log from a listener or behind nt_train");
+                                         : " yet: training opens it, so log from a listener or after nt_train");
 }
 
 /* Names that a line would hold once only, or not at all. */

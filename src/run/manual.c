@@ -85,7 +85,7 @@ static void step_while_learning(nt_run *run, const nt_tensor *gradients) {
             nt__model_set_value(run->model, i, nt_sub(nt__model_value(run->model, i), gradients[i]));
 }
 
-/* The new values are constants of what follows: a loss behind an update is not differentiated through it. */
+/* The new values are constants of what follows: a loss after an update is not differentiated through it. */
 static void apply(nt_optimizers *optimizers, size_t g, nt_tensor gradient) {
     nt_run *run = optimizers->t->run;
     group_now *now = optimizers->groups[g];

@@ -36,7 +36,7 @@ static nt_status refuse_constants(const nt_run *run, const char *source, nt__dif
         source, run->experiment->name, nt__differences_shown(constants));
 }
 
-/* Takes the lines of `from` behind those of `to`. */
+/* Takes the lines of `from` after those of `to`. */
 static void join(nt__differences *to, nt__differences *from) {
     if (from->text.data) nt__text_say(&to->text, from->text.data);
     to->text.failed |= from->text.failed;

@@ -116,7 +116,7 @@ static bool find_float(const char *type, size_t length, nt_dtype *out) {
     return false;
 }
 
-/* Behind the next floating constant; NULL: there is none. */
+/* After the next floating constant; NULL: there is none. */
 static const char *next_constant(const char *at, constant *out) {
     static const char before[] = "value = dense<", between[] = "> : tensor<";
     while ((at = strstr(at, before))) {

@@ -71,7 +71,7 @@ static nt_status warn_unreached(const nt_run *run, const bool *reached) {
     return status;
 }
 
-/* What train_metrics reports, or the outputs for host_train_metrics: results of the gradient program behind the
+/* What train_metrics reports, or the outputs for host_train_metrics: results of the gradient program after the
  * accumulators. Neither is differentiated. */
 static nt_status report_training(nt__tracing *t) {
     nt_run *run = t->run;

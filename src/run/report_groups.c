@@ -24,7 +24,7 @@ static const char *schedules_source(const nt_run *run) {
     return run->schedules_from_option ? "option" : "schedules hook";
 }
 
-/* The decay of a hook and the average are put behind the rule; the default rule has no input of its own. */
+/* The decay of a hook and the average are put after the rule; the default rule has no input of its own. */
 static const char *input_source(const nt_run *run, const nt__training *training, const nt__rate *input) {
     if (training->decay_is_hooked && strcmp(input->scalar, "weight_decay") == 0) return "weight_decay hook";
     if (run->settings.ema_decay > 0 && strcmp(input->scalar, "ema_decay") == 0)

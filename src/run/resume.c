@@ -99,14 +99,14 @@ static void tell(const nt_run *run, const nt__record_source *source, int64_t epo
         nt__notice("%s: branches from run %s at epoch %lld%s, step %lld: %s (its newest checkpoint is of epoch %lld)",
                    name, id, (long long)epoch, place, (long long)step, source->path, (long long)source->newest_epoch);
     else
-        nt__notice("%s: goes on with run %s behind epoch %lld%s, step %lld: %s", name, id, (long long)epoch, place,
+        nt__notice("%s: goes on with run %s after epoch %lld%s, step %lld: %s", name, id, (long long)epoch, place,
                    (long long)step, source->path);
 }
 
 /* To train up to where the run has been already cannot be meant; to train no further can. */
 static nt_status refuse_fewer(const char *name, int64_t value, const char *what, int64_t done) {
     return nt__fail(NT_INVALID,
-                    "the option %s is given as %lld, and the checkpoint is behind %s %lld already: give more than that "
+                    "the option %s is given as %lld, and the checkpoint is at %s %lld already: give more than that "
                     "to go on, or leave it out",
                     name, (long long)value, what, (long long)done);
 }
@@ -120,12 +120,12 @@ static nt_status warn_done(const nt_run *run, const char *reason, int64_t ended,
     if (step > steps && run->settings.from.max_steps == NT__FROM_OPTION)
         return refuse_fewer("max_steps", steps, "step", step);
     if (ended >= epochs)
-        return nt__warn("%s: the checkpoint is of a run that ended%s%s%s behind epoch %lld of %lld, so training "
+        return nt__warn("%s: the checkpoint is of a run that ended%s%s%s after epoch %lld of %lld, so training "
                         "returns at once: give a larger max_epochs to go on",
                         name, reason ? " (" : "", reason ? reason : "", reason ? ")" : "", (long long)ended,
                         (long long)epochs);
     if (step < steps) return NT_OK;
-    return nt__warn("%s: the checkpoint is behind step %lld, and max_steps is %lld, so training returns at once: give "
+    return nt__warn("%s: the checkpoint is at step %lld, and max_steps is %lld, so training returns at once: give "
                     "a larger max_steps to go on; it counts from the first step of the run",
                     name, (long long)step, (long long)steps);
 }

@@ -133,7 +133,7 @@ typedef struct nt__rate {
 
 /* How a group is trained. */
 typedef struct nt__training {
-    nt_rule rule;         /* with the decay that the weight_decay hook puts behind it */
+    nt_rule rule;         /* with the decay that the weight_decay hook puts after it */
     bool decay_is_hooked; /* it did */
     bool frozen;          /* no gradient, no update, no state */
     size_t first_state, first_input;
@@ -183,7 +183,7 @@ typedef struct nt__recording {
     nt__record_writer *writer; /* open while it trains */
     char id[NT__RUN_ID];
     const char *parent;              /* the record that it branched from; NULL: none */
-    bool log_goes_on;                /* the logs in run_dir are those of the record: they go on behind it */
+    bool log_goes_on;                /* the logs in run_dir are those of the record: they go on after it */
     nt__log_position *log_positions; /* where they were then */
     size_t log_position_count;
     int64_t step, batch; /* of the newest record */

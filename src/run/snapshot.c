@@ -238,7 +238,7 @@ typedef struct fact {
     json_t *value; /* taken over */
 } fact;
 
-/* All of them are taken over, also behind one that fails. */
+/* All of them are taken over, also after one that fails. */
 static nt_status set_all(nt__record *record, const fact *facts, size_t count) {
     nt_status status = NT_OK;
     for (size_t i = 0; i < count; i++) {

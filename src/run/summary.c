@@ -45,7 +45,7 @@ static int width_of(const table *t, size_t column) {
     return (int)widest;
 }
 
-/* Numbers end below one another. Nothing stands behind the last cell that has text. */
+/* Numbers end below one another. Nothing stands after the last cell that has text. */
 static void print_line(const line *l, const int *widths, nt__text *out) {
     size_t columns = COLUMNS;
     while (columns && !*l->cells[columns - 1]) columns--;

@@ -174,7 +174,7 @@ static bool steps_are_done(const nt_run *run) {
     return run->step >= run->settings.max_steps;
 }
 
-/* Where a record goes on: what the log has of the epoch behind this is not part of the steps. */
+/* Where a record goes on: what the log has of the epoch after this is not part of the steps. */
 static void note_log(const loop *l) {
     if (l->run->log) nt__log_mark(l->run->log);
 }

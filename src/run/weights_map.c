@@ -45,12 +45,12 @@ static nt_status read_axes(rule *r, const char *text) {
         char *end;
         long axis = strtol(at, &end, 10);
         if (end == at || axis < 0 || axis >= NT_MAX_RANK || r->axis_count == NT_MAX_RANK || seen[axis])
-            return refuse(r, "behind the colon stands neither 'transpose' nor a list of different axes");
+            return refuse(r, "after the colon stands neither 'transpose' nor a list of different axes");
         seen[axis] = true;
         r->axes[r->axis_count++] = (int)axis;
         at = end;
         if (!*at) break;
-        if (*at != ',') return refuse(r, "behind the colon stands neither 'transpose' nor a list of different axes");
+        if (*at != ',') return refuse(r, "after the colon stands neither 'transpose' nor a list of different axes");
     }
     for (int i = 0; i < r->axis_count; i++)
         if (!seen[i]) return refuse(r, "the axes are not those from 0 on, each once");

@@ -142,7 +142,20 @@ nt_status nt__settings_check(const nt__settings *s) {
     return check_gradient_norm(s);
 }
 
+/* The worst would be kept for the best. */
+static nt_status warn_of_mode(const nt__settings *s, const nt_experiment *experiment) {
+    const char *usual = nt__usual_mode(s->checkpoint_metric);
+    if (!s->checkpoint || !usual || !s->checkpoint_mode || strcmp(usual, s->checkpoint_mode) == 0) return NT_OK;
+    bool is_max = strcmp(s->checkpoint_mode, "max") == 0;
+    return nt__warn("%s: checkpoint_mode is %s, and of '%s' %s values are better by its name: the best is taken to be "
+                    "the one with the %s",
+                    experiment->name, s->checkpoint_mode, s->checkpoint_metric, is_max ? "smaller" : "larger",
+                    is_max ? "largest" : "smallest");
+}
+
 nt_status nt__settings_warn(const nt__settings *s, const nt_experiment *experiment) {
+    nt_status status = warn_of_mode(s, experiment);
+    if (status != NT_OK) return status;
     if (nt__compute_dtype(s) != NT_F16) return NT_OK;
     return nt__warn("%s: layers compute in f16, whose gradients below 6e-8 become 0 without a word: there is no loss "
                     "scaling. bf16 has the range of f32 and is meant for training, f16 for evaluations and predictions",

@@ -222,8 +222,7 @@ static void take_switches(const nt_run_options *options, nt__settings *s) {
 
 /* ---- all of them ------------------------------------------------------------------------------------------------ */
 
-/* As `nitro history` marks the best. NULL: the name does not say it. */
-static const char *usual_mode(const char *metric) {
+const char *nt__usual_mode(const char *metric) {
     static const char *const modes[] = {[NT__SMALLER_IS_BETTER] = "min", [NT__LARGER_IS_BETTER] = "max"};
     return modes[nt__metric_direction(metric)];
 }
@@ -233,7 +232,7 @@ nt_status nt__settings_resolve(const nt__setting_owner *owner, const nt_run_opti
     nt_status status = nt__settings_declared(owner, declared);
     *out = *declared;
     if (status == NT_OK) status = take_options(owner, options, out);
-    if (status == NT_OK && !out->checkpoint_mode) out->checkpoint_mode = usual_mode(out->checkpoint_metric);
+    if (status == NT_OK && !out->checkpoint_mode) out->checkpoint_mode = nt__usual_mode(out->checkpoint_metric);
     out->from.rule = owner->experiment->hooks.optimizer ? NT__FROM_HOOK : NT__FROM_DEFAULT;
     take_switches(options, out);
     if (status == NT_OK) status = find_manual(owner, out);

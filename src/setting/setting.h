@@ -89,6 +89,8 @@ nt_status nt__settings_declared(const nt__setting_owner *owner, nt__settings *ou
 /* Options before these; checked. `declared` gets what nt__settings_declared gives. */
 nt_status nt__settings_resolve(const nt__setting_owner *owner, const nt_run_options *options, nt__settings *declared,
                                nt__settings *out);
+/* "min" or "max" of a metric's name, as `nitro history` marks the best; NULL: the name does not say it. */
+const char *nt__usual_mode(const char *metric);
 bool nt__is_manual(const nt_experiment *experiment, const void *fields);
 bool nt__has_setting_hook(const nt_hooks *hooks, const nt__setting *setting);
 /* Whether the experiment has a hook that gives the setting of this name. */

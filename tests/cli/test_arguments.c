@@ -222,7 +222,7 @@ static void what_looks_ahead_takes_every_flag_of_train(void **state) {
     assert_null(nt__keyword_of(NT__EVALUATE, "resume"));
 }
 
-/* --resume alone, and behind an equals sign only: a word behind it is a file. */
+/* --resume alone, and after an equals sign only: a word after it is a file. */
 static void resume_may_have_a_value(void **state) {
     (void)state;
     reads("--seed=1");

@@ -392,7 +392,7 @@ static void flip(const char *path) {
     assert_int_equal(fclose(file), 0);
 }
 
-/* A changed byte anywhere, the hash behind the object among them, is seen before the code is loaded. */
+/* A changed byte anywhere, the hash after the object among them, is seen before the code is loaded. */
 static void a_changed_object_is_compiled_again(void **state) {
     (void)state;
     put_simple("a.c", "First");

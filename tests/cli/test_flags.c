@@ -90,7 +90,7 @@ static const struct {
     {"max_epochs", {"evaluate", "small.c", "--max-epochs=3"}, "is a flag of nitro train"},
     {"max_steps",
      {"train", "small.c", "--run-dir=seeded", "--resume", "--max-steps=2"},
-     "the option max_steps is given as 2, and the checkpoint is behind step 4 already"},
+     "the option max_steps is given as 2, and the checkpoint is at step 4 already"},
     {"accum", {"evaluate", "small.c", "--accum=2"}, "is a flag of nitro train"},
     {"gradient_clip_norm", {"evaluate", "small.c", "--gradient-clip-norm=1"}, "is a flag of nitro train"},
     {"ema_decay", {"evaluate", "small.c", "--ema-decay=0.9"}, "is a flag of nitro train"},

@@ -255,7 +255,7 @@ static void words_are_checked_before_the_work(void **state) {
     failed(nitro("predict", scratch("some.c"), in, out, "--split=val"), 2, "--split is a flag of nitro evaluate");
 }
 
-/* A target that cannot be written is found before anything is compiled, and looking leaves nothing behind. */
+/* A target that cannot be written is found before anything is compiled, and looking leaves nothing after. */
 static void targets_are_checked_before_the_work(void **state) {
     (void)state;
     const char *file = broken();

@@ -21,7 +21,7 @@ typedef struct options {
     const char *samples;
 } options;
 
-/* The text behind "--name=" in a word; NULL when it is another flag. */
+/* The text after "--name=" in a word; NULL when it is another flag. */
 static const char *value_of(const char *word, const char *name) {
     size_t length = strlen(name);
     return strncmp(word, name, length) == 0 ? word + length : NULL;

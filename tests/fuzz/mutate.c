@@ -65,7 +65,7 @@ static range any_range(fuzz_random *random, const fuzz_input *input) {
     return (range){at, fuzz_below(random, (left < LONGEST ? left : LONGEST) + 1)};
 }
 
-/* The word of a text, a number or a name, around or behind a random place; empty when there is none. */
+/* The word of a text, a number or a name, around or after a random place; empty when there is none. */
 static range any_word(fuzz_random *random, const fuzz_input *input) {
     size_t at = fuzz_below(random, input->length), end;
     while (at < input->length && !isalnum((unsigned char)input->bytes[at])) at++;

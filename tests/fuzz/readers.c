@@ -145,7 +145,7 @@ static nt_status read_safetensors(const char *path) {
     return status;
 }
 
-/* The length of the header, the header, and the data behind it. */
+/* The length of the header, the header, and the data after it. */
 static void put_safetensors(fuzz_input *out, const char *header, size_t header_length, size_t data_length) {
     uint64_t length = header_length;
     fuzz_add(out, &length, sizeof length);
@@ -214,7 +214,7 @@ static bool add_wrong_value(fuzz_random *random, fuzz_input *out, size_t rarity)
     return true;
 }
 
-/* Adds a tensor's entry whose data begins at *offset, and moves that behind it. */
+/* Adds a tensor's entry whose data begins at *offset, and moves that after it. */
 static void add_entry(fuzz_random *random, fuzz_input *out, size_t rarity, size_t *offset) {
     static const struct {
         const char *name;

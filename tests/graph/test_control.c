@@ -152,7 +152,7 @@ static nt_tensor scan_forward(const nt_tensor *x) {
     return nt_add(nt_sum(weighted), nt_sum(nt_square(all.carry[0])));
 }
 
-/* Two matrices: the cotangent of the first is a product behind the loop, that of the second, by which more rows are
+/* Two matrices: the cotangent of the first is a product after the loop, that of the second, by which more rows are
  * multiplied, a sum in it. */
 static nt_loop two_products(nt_loop now, void *context) {
     (void)context;
@@ -187,7 +187,7 @@ static nt_tensor factors_in_a_scan(const nt_tensor *x) {
     return nt_add(nt_sum(nt_square(all.outputs[0])), nt_sum(nt_matmul(all.carry[0], x[MATRIX])));
 }
 
-/* A cotangent of as many axes as there may be, which cannot be stacked for a product behind the loop. */
+/* A cotangent of as many axes as there may be, which cannot be stacked for a product after the loop. */
 static nt_loop step_of_all_axes(nt_loop now, void *context) {
     const nt_tensor *matrix = context;
     nt_tensor product = nt_einsum("rk,kabcdefg->rabcdefg", now.inputs[0], *matrix);

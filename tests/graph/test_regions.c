@@ -138,7 +138,7 @@ static nt__printed gradient_of_a_matrix(int64_t rows) {
     return printed_of(gradient, graph);
 }
 
-/* One product behind the loop of what the iterations multiplied, where the rows to keep are fewer elements than the
+/* One product after the loop of what the iterations multiplied, where the rows to keep are fewer elements than the
  * matrix that would be added to in each. */
 static void the_gradient_of_a_matrix_is_one_product_or_a_sum(void **state) {
     (void)state;

@@ -178,7 +178,7 @@ static void without_a_finish_the_lock_is_the_state(void **state) {
     nt__history_free(&history);
 }
 
-/* Started at 3:04:05, gone on from a record of 75 seconds of training at 4:04:05, killed a minute behind that. */
+/* Started at 3:04:05, gone on from a record of 75 seconds of training at 4:04:05, killed a minute after that. */
 static void a_run_that_was_resumed_is_one_run(void **state) {
     (void)state;
     const char *folder = put_forty("resumed", "{\"experiment\":\"Regression\",\"started\":\"2026-01-02T04:04:05Z\","

@@ -110,7 +110,7 @@ static void python_reads_them(void **state) {
     assert_int_equal(WEXITSTATUS(how), 0);
 }
 
-/* A resumed run goes on behind the last step that it keeps, with one header. */
+/* A resumed run goes on after the last step that it keeps, with one header. */
 static void a_resumed_run_has_no_step_twice(void **state) {
     (void)state;
     void *log = open_log("resumed", false, -1);

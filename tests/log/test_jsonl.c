@@ -308,7 +308,7 @@ static nt_status write_once(nt__jsonl *log, const nt_log_value *value) {
     return nt__jsonl_line(log, &(nt_log_line){.type = "params", .values = value, .count = 1, .once = true});
 }
 
-/* A log of a line about the run and two steps; the length behind the first of them. */
+/* A log of a line about the run and two steps; the length after the first of them. */
 static int64_t write_steps(const char *name) {
     nt__jsonl *log = open_log(name);
     assert_int_equal(write_once(log, &name_value), NT_OK);
@@ -319,7 +319,7 @@ static int64_t write_steps(const char *name) {
     return length;
 }
 
-/* Behind the step that the run goes on from, with no step twice. */
+/* After the step that the run goes on from, with no step twice. */
 static void a_log_goes_on_behind_a_step(void **state) {
     (void)state;
     int64_t length = write_steps("on.jsonl");

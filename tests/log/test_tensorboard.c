@@ -173,7 +173,7 @@ static void images_are_png(void **state) {
         nt_array_free(pixels);
     }
     nt__tensorboard_logger.close(log);
-    /* The rows of so small an image are behind one another in one chunk; no filter is 0. */
+    /* The rows of so small an image are after one another in one chunk; no filter is 0. */
     check_with_python("images", "import struct, zlib\n"
                                 "for c, kind in ((1, 0), (3, 2), (4, 6)):\n"
                                 "    e, = a.Images('image%d' % c)\n"
@@ -258,7 +258,7 @@ static void a_resumed_run_has_no_step_twice(void **state) {
                                  "same(scalars('validate/accuracy'), [(2, 0.5)])\n");
 }
 
-/* Where no place was kept, the record of a start makes readers forget the steps behind. */
+/* Where no place was kept, the record of a start makes readers forget the steps after. */
 static void without_a_place_the_start_says_it(void **state) {
     (void)state;
     void *log = open_log("start", false, 0, -1);

@@ -322,7 +322,7 @@ static void an_argument_that_is_no_tensor_of_the_trace_is_told(void **state) {
     assert_error(f, __LINE__ - 1, "layer: x is the number 3 and has to be a tensor; nt_full makes one");
 }
 
-/* A model that is kept in a variable is none of the loss, which is traced behind forward. */
+/* A model that is kept in a variable is none of the loss, which is traced after forward. */
 static void a_model_ends_with_its_hook(void **state) {
     fixture *f = *state;
     static const char *const names[] = {"parameter", "state", "state_set", "random_key"};
@@ -347,7 +347,7 @@ static void a_model_ends_with_its_hook(void **state) {
     }
 }
 
-/* What train_step declares it may, behind forward. */
+/* What train_step declares it may, after forward. */
 static void a_restarted_model_goes_on(void **state) {
     fixture *f = *state;
     nt_parameter(f->model, "a", nt_dims(2));

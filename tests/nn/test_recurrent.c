@@ -257,7 +257,7 @@ static nt_tensor cut_apart(const waving *w, nt_tensor *last) {
     return nt_concatenate_at(y, SAMPLES, 0, NT_SITE);
 }
 
-/* By x and by all parameters, one behind the other. */
+/* By x and by all parameters, one after the other. */
 static nt_tensor gradient(const waving *w, nt_tensor y, nt_tensor last) {
     nt_tensor inputs[MOST_LEAVES + 1] = {w->x}, gradients[MOST_LEAVES + 1];
     memcpy(inputs + 1, w->values, w->value_count * sizeof *inputs);

@@ -141,7 +141,7 @@ static inline void stepper_free(stepper *s) {
     traced_free(&s->program);
 }
 
-/* Setup and teardown of a group of tests. The second also checks that the tests left nothing behind. */
+/* Setup and teardown of a group of tests. The second also checks that the tests left nothing after. */
 static inline int open_engine(void **state) {
     (void)state;
     return traced_engine() ? 0 : -1;

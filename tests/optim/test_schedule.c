@@ -294,8 +294,8 @@ static void odd_numbers_are_refused(void **state) {
     assert_refused(nt_schedule_warmup(-1, 0, nt_schedule_constant(1)), "warmup of -1 steps from 0");
     assert_refused(nt_schedule_warmup(1, NAN, nt_schedule_constant(1)), "warmup of 1 steps from nan");
     assert_refused(nt_schedule_piecewise_with(1, NULL, 0), "piecewise without a point");
-    assert_refused(nt_schedule_piecewise(1, {5, 1}, {5, 2}), "a point after 5 steps behind one after 5");
-    assert_refused(nt_schedule_interpolated(1, {0, 1}), "a point after 0 steps behind one after 0");
+    assert_refused(nt_schedule_piecewise(1, {5, 1}, {5, 2}), "a point after 5 steps that follows one after 5");
+    assert_refused(nt_schedule_interpolated(1, {0, 1}), "a point after 0 steps that follows one after 0");
     assert_refused(nt_schedule_piecewise(1, {5, NAN}), "piecewise with value nan after 5 steps");
     assert_refused(nt_schedule_sequence_with(NULL, 0), "a sequence without a part");
     assert_refused(nt_schedule_sequence({0, nt_schedule_constant(1)}, {0, nt_schedule_constant(1)}),

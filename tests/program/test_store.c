@@ -1,4 +1,4 @@
-/* src/program: the disk behind the process's cache, and the limit of the cache, on the fake plugin: whatever fails
+/* src/program: the disk after the process's cache, and the limit of the cache, on the fake plugin: whatever fails
  * there is a compile with a reason, and never the end of a run.
  */
 #include <setjmp.h>

@@ -203,7 +203,7 @@ static void a_list_without_a_sequence_is_in_the_order_of_writing(void **state) {
     assert_string_equal(nt__manifest_latest(&manifest, NULL)->run, "B");
     assert_int_equal(nt__manifest_next(&manifest), 1);
 
-    /* What is written from now on comes behind, and what was not listed has its place by what is known of it. */
+    /* What is written from now on comes after, and what was not listed has its place by what is known of it. */
     const nt__record_entry later[] = {{.file = "d.safetensors", .run = "A", .epoch = 6, .sequence = 7, .written = 10},
                                       {.file = "c.safetensors", .run = "C", .epoch = 1, .sequence = 6, .written = 20},
                                       {.file = "e.safetensors", .run = "B", .epoch = 2, .written = 1}};

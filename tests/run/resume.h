@@ -181,7 +181,7 @@ static inline void assert_same(const trained *a, const trained *b, const char *w
     if (strcmp(a->log, b->log) != 0) fail_msg("%s: the logs are\n%s\nand\n%s", what, a->log, b->log);
 }
 
-/* Trains without a stop, then stopped behind each step: where a listener asks for it, which is one micro-batch further
+/* Trains without a stop, then stopped after each step: where a listener asks for it, which is one micro-batch further
  * on, and where max_steps ends it; and goes on from there. */
 static inline void assert_resumes(const course *c, const char *name) {
     trained whole, resumed;

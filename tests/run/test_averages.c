@@ -283,7 +283,7 @@ static void schedule_free_evaluates_its_average(void **state) {
     nt_run_free(run);
 }
 
-/* The weight_decay hook would decay y behind its back. */
+/* The weight_decay hook would decay y after its back. */
 static double some_decay(const void *e, const char *group) {
     (void)e;
     (void)group;

@@ -340,7 +340,7 @@ static char *shown(const nt_run *run, nt_form form) {
     return text;
 }
 
-/* Two datasets behind Host fields, whose pages cannot be read: one a pointer, one an nt_array with its header. */
+/* Two datasets after Host fields, whose pages cannot be read: one a pointer, one an nt_array with its header. */
 static void host_data_is_never_touched(void **state) {
     (void)state;
     static heard h;

@@ -259,7 +259,7 @@ static void compare_losses(const heard *h, double bound) {
     }
 }
 
-/* With the golden file's initial parameters and settings; ends behind its last step. */
+/* With the golden file's initial parameters and settings; ends after its last step. */
 static nt_run *train(const char *name, const nt_experiment *experiment, const void *fields, const char *compute_dtype,
                      heard *h) {
     memset(h, 0, sizeof *h);

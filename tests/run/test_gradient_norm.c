@@ -114,7 +114,7 @@ static void the_norm_is_that_before_the_clip(void **state) {
     nt_run_free(long_run);
 }
 
-/* The values of the hooks stand behind it. */
+/* The values of the hooks stand after it. */
 static void host_metrics_keep_their_place(void **state) {
     (void)state;
     told t = {0};

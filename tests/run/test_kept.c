@@ -16,7 +16,7 @@
 
 enum { EPOCHS = 3, STEPS = 8 * EPOCHS, PROGRAMS = 4 };
 
-/* What a training leaves behind. */
+/* What a training leaves after. */
 typedef struct outcome {
     nt_cache_stats_t stats;
     double losses[STEPS], accuracy;

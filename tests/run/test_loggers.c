@@ -181,7 +181,7 @@ static void a_program_logs_lines_of_its_own(void **state) {
     c.run = make(&logger, "calls", (nt_run_options){.on_event = log_at_epochs, .event_context = &c});
     assert_fails(
         nt_run_log_text(c.run, "note", "early"), NT_INVALID,
-        "nt_run_log_text: run 'Toy' has no log yet: training opens it, so log from a listener or behind nt_train");
+        "nt_run_log_text: run 'Toy' has no log yet: training opens it, so log from a listener or after nt_train");
     assert_ok(nt_train(c.run));
     assert_ok(nt_run_log_text(c.run, "note", "late"));
     assert_lines(&k, "metrics mine", "metrics mine 2/1 distance=0.5 angle=2\n");

@@ -227,7 +227,7 @@ static void what_is_resumed_is_told(void **state) {
     train_stretch(&c, (stretch){.stop_at = 5});
     assert_ok(go_on(&c, &run));
     assert_told("goes on with run ");
-    assert_told("behind epoch 1 and 2 batches, step 6: ");
+    assert_told("after epoch 1 and 2 batches, step 6: ");
     assert_int_equal(nt_run_epoch(run), 2);
     assert_int_equal(nt_run_step(run), 6);
     assert_null(strstr(notices.data, "returns at once"));
@@ -246,15 +246,15 @@ static void a_run_past_its_max_steps_is_told(void **state) {
     nt_run *run;
     train_stretch(&c, (stretch){.stop_at = 5});
     c.options.max_steps = (nt_maybe_int){true, 2};
-    REFUSE(&c, "the option max_steps is given as 2, and the checkpoint is behind step 6 already: give more");
+    REFUSE(&c, "the option max_steps is given as 2, and the checkpoint is at step 6 already: give more");
     c.options.max_steps = (nt_maybe_int){true, 6};
     assert_ok(go_on(&c, &run));
-    assert_told("the checkpoint is behind step 6, and max_steps is 6, so training returns at once");
+    assert_told("the checkpoint is at step 6, and max_steps is 6, so training returns at once");
     nt_run_free(run);
     c.options.max_steps.given = false;
     c.experiment.hooks.max_steps = two_steps;
     assert_ok(go_on(&c, &run));
-    assert_told("the checkpoint is behind step 6, and max_steps is 2, so training returns at once: give a larger "
+    assert_told("the checkpoint is at step 6, and max_steps is 2, so training returns at once: give a larger "
                 "max_steps to go on");
     assert_ok(nt_train(run));
     assert_int_equal(nt_run_step(run), 6);
@@ -271,8 +271,8 @@ static void a_run_that_is_over_is_told(void **state) {
     trained_read(&before);
     assert_ok(go_on(&c, &run));
     c.options.max_epochs.value = 1;
-    REFUSE(&c, "the option max_epochs is given as 1, and the checkpoint is behind epoch 2 already");
-    assert_told("the checkpoint is of a run that ended (completed) behind epoch 2 of 2, so training returns at once");
+    REFUSE(&c, "the option max_epochs is given as 1, and the checkpoint is at epoch 2 already");
+    assert_told("the checkpoint is of a run that ended (completed) after epoch 2 of 2, so training returns at once");
     assert_ok(nt_train(run));
     assert_int_equal(nt_run_step(run), 8);
     nt_run_free(run);

@@ -128,6 +128,11 @@ static void rank_without_validation(course *c) {
     c->options.checkpoint_metric = "val_loss";
 }
 
+static void rank_backwards(course *c) {
+    c->options.checkpoint_metric = "val_loss";
+    c->options.checkpoint_mode = "max";
+}
+
 static void map_what_is_not_there(course *c) {
     nt_run *run;
     snprintf(saved, sizeof saved, "%s", scratch("saved.safetensors"));
@@ -150,7 +155,7 @@ static const struct {
 } cases[] = {
     {no_change, true, SETS_UP, "so the run begins anew"},
     {train_with_another_seed, true, SETS_UP, "the seed is that of the checkpoint, 42, not 99 as it was asked for"},
-    {train_two_epochs, true, SETS_UP, "behind epoch 2 of 2, so training returns at once"},
+    {train_two_epochs, true, SETS_UP, "after epoch 2 of 2, so training returns at once"},
     {stop_and_limit, true, SETS_UP, "so training returns at once: give a larger max_steps"},
     {stop_and_change_the_log, true, TRAINS, "the log does not go on where the checkpoint was made, so it begins anew"},
     {stop_and_remove_a_record, false, TRAINS, "is gone, so checkpoints.json lists it no more"},
@@ -162,6 +167,7 @@ static const struct {
     {replace_the_schedules, false, SETS_UP, "without a schedule now: smoothing"},
     {rate_ends, false, TRAINS_MORE, "schedule learning_rate is over at step 8: it stays at 0 from here on"},
     {rank_without_validation, false, SETS_UP, "there is no split 'val', so no checkpoint is ranked"},
+    {rank_backwards, false, SETS_UP, "checkpoint_mode is max, and of 'val_loss' smaller values are better by its name"},
     {map_what_is_not_there, false, SETS_UP, "these fit nothing: 'heads.*='"},
 };
 

@@ -15,7 +15,7 @@ enum { ROWS = 16, TOKENS = 128 };
 /* Rows of tokens of which the first few count: 4 micro-batches of 4 rows have 3, 50, 7 and 120 of them, and in
  * the last of them `empty` leaves none. */
 #define TEXTS(FIELD, DEVICE, GRAPH_CONST)                                                   \
-    GRAPH_CONST(bool, adds, false, "a term is added behind nt_weighted_loss")               \
+    GRAPH_CONST(bool, adds, false, "a term is added after nt_weighted_loss")                \
     GRAPH_CONST(bool, plain, false, "the mean of a micro-batch, for a comparison")          \
     GRAPH_CONST(bool, bad, false, "a sum that is no scalar")                                \
     GRAPH_CONST(bool, whole, false, "the sum has all tokens, also those that do not count") \
@@ -326,7 +326,7 @@ static void a_penalty_is_added_times_the_count(void **state) {
     assert_true(farthest(merged, four) < 1e-6);
 }
 
-/* As the header says: nt_where before the model and behind the losses. */
+/* As the header says: nt_where before the model and after the losses. */
 static void rows_of_weight_0_can_be_left_out(void **state) {
     (void)state;
     float whole[PENALISED_WIDTH], holes[PENALISED_WIDTH];

@@ -362,7 +362,7 @@ static void maps_that_fit_nothing_are_refused(void **state) {
     assert_fails(nt_run_load_mapped(run, own, kept, 1), NT_INVALID,
                  "no map fits experiment 'Course', so nothing would keep what it has:\n"
                  "  =logit.* (did you mean logits.weight or logits.bias?)\n"
-                 "Correct the part behind the '=', or leave the maps out. The model has: hidden.weight, ");
+                 "Correct the part after the '=', or leave the maps out. The model has: hidden.weight, ");
     nt_run_free(run);
     nt_set_notice(keep_notice, NULL);
     nt_run_options options = {.no_log = true, .weights = own, .weight_maps = one_wrong, .weight_map_count = 3};

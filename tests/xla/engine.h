@@ -39,7 +39,7 @@ static inline int open_one_device(void **state) {
     return status == NT_OK ? 0 : -1;
 }
 
-/* Also checks that the tests left nothing behind. */
+/* Also checks that the tests left nothing after. */
 static inline int close_engine(void **state) {
     (void)state;
     nt_status status = nt__engine_close();

@@ -1,5 +1,5 @@
 /* Every call to the plugin fails once, in each way a call can fail: its slot is missing, the engine refuses, the engine
- * is out of memory. Whatever fails, the message says what and where, nothing stays behind, and a later session works.
+ * is out of memory. Whatever fails, the message says what and where, nothing stays after, and a later session works.
  *
  * The calls go through a copy of the real plugin's table in which one slot is replaced. */
 #include <setjmp.h>
