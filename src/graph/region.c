@@ -274,8 +274,7 @@ bool nt__trace_runs_once(void) {
 nt_tensor nt__trace_hand_out(nt_tensor x) {
     if (!nt__tensor_made(x)) return x;
     nt__node *node = nt__trace_current()->nodes[x.id];
-    while (node && node->region->control && node->region->control->op == NT__OP_remat &&
-           node->region->control->owner)
+    while (node && node->region->control && node->region->control->op == NT__OP_remat && node->region->control->owner)
         node = keep(node);
     return node ? nt__tensor_of(node) : nt__failed();
 }

@@ -31,8 +31,8 @@ json_t *nt__record_numbers(const nt_run *run);
 json_t *nt__record_inputs(const nt_run *run); /* inputs.c */
 json_t *nt__field_fact(const nt_field_info *field, const void *fields);
 
-/* model_schema.c: whether each member that there is has its kind; the error names the member, its value and what it must
- * be. And the facts of a text; *out is NULL after a failure. */
+/* model_schema.c: whether each member that there is has its kind; the error names the member, its value and what it
+ * must be. And the facts of a text; *out is NULL after a failure. */
 nt_status nt__model_facts_check(const json_t *facts);
 nt_status nt__model_facts_parse(const char *text, json_t **out);
 

@@ -1,4 +1,5 @@
-/* How a group is trained: a rule of its own, decay and what it spares and leads to, freezing, inputs under schedules. */
+/* How a group is trained: a rule of its own, decay and what it spares and leads to, freezing, inputs under schedules.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -394,9 +394,10 @@ static void a_best_that_cannot_be_is_refused(void **state) {
     options.max_steps = (nt_maybe_int){true, 3};
     options.checkpoint_metric = "accuracy";
     assert_ok(nt_run_new(&toy, &e, &options, &run));
-    assert_fails(nt_train(run), NT_NOT_FOUND,
-                 "restore_best finds no checkpoint of this run that was scored by accuracy, so the parameters are those "
-                 "of the last step: the validation at the end of an epoch scores one");
+    assert_fails(
+        nt_train(run), NT_NOT_FOUND,
+        "restore_best finds no checkpoint of this run that was scored by accuracy, so the parameters are those "
+        "of the last step: the validation at the end of an epoch scores one");
     assert_int_equal(nt_run_step(run), 3);
     nt_run_free(run);
 }
