@@ -87,12 +87,12 @@ static const struct {
 
 enum { MOST_SHOWN = 60 };
 
+/* A text that does not fit is not shown at all: the library leaves out the pieces of it that find no room. */
 static nt_status refuse(const char *name, const char *what, const json_t *value) {
-    char text[MOST_SHOWN];
-    size_t length = json_dumpb(value, text, sizeof text, JSON_COMPACT | JSON_ENCODE_ANY | JSON_SORT_KEYS);
-    bool is_long = length > sizeof text;
-    return nt__fail(NT_INVALID, "its fact '%s' is %.*s%s, and it must be %s: the file was changed", name,
-                    (int)(is_long ? sizeof text : length), text, is_long ? "..." : "", what);
+    char text[MOST_SHOWN + 1] = {0};
+    size_t length = json_dumpb(value, text, MOST_SHOWN, JSON_COMPACT | JSON_ENCODE_ANY | JSON_SORT_KEYS);
+    return nt__fail(NT_INVALID, "its fact '%s' is %s, and it must be %s: the file was changed", name,
+                    length > MOST_SHOWN ? "too long to be shown" : text, what);
 }
 
 nt_status nt__model_facts_check(const json_t *facts) {

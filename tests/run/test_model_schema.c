@@ -67,6 +67,18 @@ static void another_kind_is_refused_by_name(void **state) {
     }
 }
 
+/* All of a value is shown, or nothing of it. */
+static void a_long_value_is_not_shown(void **state) {
+    (void)state;
+    char text[256];
+    snprintf(text, sizeof text, "{\"derived\":[\"%080d\",1]}", 0);
+    assert_wrong(text, "its fact 'derived' is too long to be shown, and it must be a list of texts");
+    snprintf(text, sizeof text, "{\"derived\":[\"%054d\",1]}", 0);
+    assert_wrong(text, "000\",1], and it must be a list of texts");
+    snprintf(text, sizeof text, "{\"derived\":[\"%055d\",1]}", 0);
+    assert_wrong(text, "its fact 'derived' is too long to be shown");
+}
+
 static void what_is_no_object_is_refused(void **state) {
     (void)state;
     assert_wrong("[]", "the metadata 'nitro_model' are no JSON object");
@@ -78,6 +90,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_nitro_writes_is_right),
         cmocka_unit_test(another_kind_is_refused_by_name),
+        cmocka_unit_test(a_long_value_is_not_shown),
         cmocka_unit_test(what_is_no_object_is_refused),
     };
     return cmocka_run_group_tests_name("model_schema", tests, NULL, NULL);
