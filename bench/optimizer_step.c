@@ -78,15 +78,15 @@ static int rule_named(const char *name) {
 
 /* The slots of the program's results, as the training loop has them; the last is read to wait for the end. */
 static nt__buffer **results_of(nt_run *run) {
-    nt__buffer **results = room(1 + run->state_count, sizeof *results);
-    results[0] = &run->device.parameters[0];
-    for (size_t s = 0; s < run->state_count; s++) results[1 + s] = &run->device.states[s];
+    nt__buffer **results = room(1 + run->traced.state_count, sizeof *results);
+    results[0] = &run->resident.device.parameters[0];
+    for (size_t s = 0; s < run->traced.state_count; s++) results[1 + s] = &run->resident.device.states[s];
     return results;
 }
 
 static nt__buffer *scalar_state(nt_run *run) {
-    for (size_t s = 0; s < run->state_count; s++)
-        if (run->device.states[s].type.shape.rank == 0) return &run->device.states[s];
+    for (size_t s = 0; s < run->traced.state_count; s++)
+        if (run->resident.device.states[s].type.shape.rank == 0) return &run->resident.device.states[s];
     must(nt__fail(NT_INVALID, "the rule has no scalar state to wait for"));
     return NULL;
 }
@@ -95,8 +95,8 @@ static double steps(nt_run *run, nt__buffer **results, nt__buffer *scalar, long 
     char element[8];
     double start = nt__seconds();
     for (long i = 0; i < count; i++) {
-        must(nt__launch(run, run->programs.optimizer, NULL, NULL, false, results));
-        must(nt__buffer_read(run->engine, scalar, element));
+        must(nt__launch(&run->resident, run->traced.programs.optimizer, NULL, NULL, false, results));
+        must(nt__buffer_read(run->traced.engine, scalar, element));
     }
     return nt__seconds() - start;
 }
@@ -111,13 +111,13 @@ int main(int argument_count, char **arguments) {
         .no_log = true, .quiet = true, .no_disk_cache = true, .gradient_clip_norm = {true, strtod(arguments[4], NULL)}};
     nt_run *run;
     must(nt_run_new(Arrays_experiment(), &fields, &options, &run));
-    nt__buffer *gradient = &run->device.accumulators[0];
+    nt__buffer *gradient = &run->resident.device.accumulators[0];
     nt__type type = gradient->type;
     nt__buffer_free(gradient);
-    upload_drawn(run->engine, "accumulator", type, 1, gradient);
-    must(nt__program_ready(run->programs.forward)); /* a process's first compile costs more */
+    upload_drawn(run->traced.engine, "accumulator", type, 1, gradient);
+    must(nt__program_ready(run->traced.programs.forward)); /* a process's first compile costs more */
     double start = nt__seconds();
-    must(nt__program_ready(run->programs.optimizer));
+    must(nt__program_ready(run->traced.programs.optimizer));
     printf("ready %.6f\n", nt__seconds() - start);
     nt__buffer **results = results_of(run), *scalar = scalar_state(run);
     char line[32];

@@ -7,16 +7,17 @@
 #include <time.h>
 
 #include "bench.h"
-#include "run/trace.h"
+#include "run/run_internal.h"
+#include "step/tracing.h"
 
 /* Of examples/fashion.c, which is linked in. */
 const nt_experiment *Fashion_experiment(void);
 
 static double trace_once(nt_run *run) {
-    nt__program_free(run->programs.gradient);
-    run->programs.gradient = NULL;
+    nt__program_free(run->traced.programs.gradient);
+    run->traced.programs.gradient = NULL;
     double start = nt__seconds();
-    must(nt__trace_gradient(run));
+    must(nt__trace_gradient(&run->traced));
     return nt__seconds() - start;
 }
 
@@ -41,9 +42,9 @@ static nt_status timed_build_data(const void *e, nt_data *data) {
 static nt_run *make_handle(const nt_experiment *experiment) {
     nt_run *run;
     must(nt_run_new(experiment, NULL, &(nt_run_options){.no_log = true, .quiet = true}, &run));
-    must(nt__program_ready(run->programs.gradient));
-    must(nt__program_ready(run->programs.optimizer));
-    must(nt__program_ready(run->programs.forward));
+    must(nt__program_ready(run->traced.programs.gradient));
+    must(nt__program_ready(run->traced.programs.optimizer));
+    must(nt__program_ready(run->traced.programs.forward));
     return run;
 }
 
@@ -71,7 +72,7 @@ int main(int argument_count, char **arguments) {
     double first = trace_once(run), *seconds = room(rounds + 1, sizeof *seconds);
     for (size_t i = 0; i <= rounds; i++) seconds[i] = trace_once(run);
     printf("gradient program of Fashion: %zu bytes of text; trace, gradient and print: first %.3f ms, median %.3f ms\n",
-           strlen(nt__program_text(run->programs.gradient)), first * 1e3, median(seconds, rounds + 1) * 1e3);
+           strlen(nt__program_text(run->traced.programs.gradient)), first * 1e3, median(seconds, rounds + 1) * 1e3);
     nt__free(seconds);
     nt_run_free(run);
     time_handles(11);

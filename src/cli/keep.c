@@ -8,7 +8,7 @@
 
 #include "base/base.h"
 #include "cli/cli.h"
-#include "run/folder.h"
+#include "run/run.h"
 
 /* Initial values teach nothing, and must not take the place of parameters that were trained. */
 static nt_status check_has_learned(const nt_run *run, bool is_loaded, const char *path) {

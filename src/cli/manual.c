@@ -8,7 +8,7 @@
 #include "cli/print.h"
 #include "cli/table.h"
 #include "experiment/experiment.h"
-#include "run/plan.h"
+#include "run/run.h"
 #include "setting/setting.h"
 
 /* ---- texts ------------------------------------------------------------------------------------------------------ */

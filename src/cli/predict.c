@@ -7,7 +7,7 @@
 
 #include "array/array.h"
 #include "base/closest.h"
-#include "run/plan.h"
+#include "run/run.h"
 
 /* ---- names of files --------------------------------------------------------------------------------------------- */
 

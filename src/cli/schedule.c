@@ -11,7 +11,7 @@
 #include "cli/print.h"
 #include "cli/table.h"
 #include "log/log.h"
-#include "run/plan.h"
+#include "run/run.h"
 
 enum { TABLE_ROWS = 11, PLOT_ROWS = 8, LEVELS = 8, LABEL = 10, USUAL_WIDTH = 80, LEAST_WIDTH = 24, MOST_WIDTH = 200 };
 

@@ -5,7 +5,7 @@
 
 #include <unistd.h>
 
-#include "run/plan.h"
+#include "run/run.h"
 #include "xla/xla.h"
 
 /* ---- the experiment --------------------------------------------------------------------------------------------- */

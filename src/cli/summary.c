@@ -1,5 +1,5 @@
 /* nitro summary: the parameters and layer states of a model.
- * Not here: the table (run/summary.c).
+ * Not here: the table (report/summary.c).
  */
 #include "cli/cli.h"
 

@@ -6,8 +6,7 @@
 #include <string.h>
 
 #include "base/base.h"
-#include "run/plan.h"
-#include "run/folder.h"
+#include "run/run.h"
 
 /* "test" is evaluated when the experiment has one, with the parameters that training ended with. */
 static nt_status report_test(nt__session *session) {
@@ -84,7 +83,7 @@ static nt__exit_code train(nt__session *session) {
     if (status == NT_INTERRUPTED)
         nt__fail(status, "stopped on request after step %lld; %s", (long long)step,
                  step == 0                   ? "nothing was trained and nothing is saved"
-                 : nt__records(session->run) ? "the parameters are saved, and --resume goes on from here"
+                 : nt__run_keeps_checkpoints(session->run) ? "the parameters are saved, and --resume goes on from here"
                                              : "the parameters are saved");
     return nt__session_fail(session, status);
 }

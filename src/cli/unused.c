@@ -1,5 +1,5 @@
 /* Flags that the command cannot use beside the others: each is refused, with the reason.
- * Not here: options that the run itself cannot use (run/unused.c).
+ * Not here: options that the run itself cannot use (resident/scheduled.c).
  */
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* Gradients of a loss with respect to the parameters below a scope.
- * Not here: differentiation (graph/gradient.c), what an optimizer does with them (run/manual.c).
+ * Not here: differentiation (graph/gradient.c), what an optimizer does with them (step/manual.c).
  */
 #include <string.h>
 

@@ -12,7 +12,7 @@ static nt_status each_batch(const nt__split *split, nt__stream *stream, nt__batc
     nt_status status = NT_OK;
     while (status == NT_OK) {
         nt__staged *staged;
-        if (nt__stop_requested()) return nt__fail(NT_INTERRUPTED, "split '%s': stopped as asked", split->name);
+        if (nt__stop_is_set()) return nt__fail(NT_INTERRUPTED, "split '%s': stopped as asked", split->name);
         status = nt__stream_next(stream, &staged);
         if (status != NT_OK || !staged) break;
         status = batch(context, staged);
@@ -21,23 +21,17 @@ static nt_status each_batch(const nt__split *split, nt__stream *stream, nt__batc
     return status;
 }
 
-nt_status nt__pass_without_training(nt_run *run, const nt__split *split, const nt__routes *routes,
+nt_status nt__pass_without_training(nt__resident *resident, const nt__split *split, const nt__routes *routes,
                                     nt__batch_function batch, void *context) {
-    nt__stream_options options = {.engine = run->engine,
-                                  .fields = routes->names,
-                                  .field_count = routes->count,
-                                  .seed = (uint64_t)run->settings.seed,
-                                  .epoch = run->epoch,
-                                  .stopping = nt__stop_requested};
     nt__stream *stream;
-    nt_status status = nt__averages_begin(run);
+    nt_status status = nt__averages_begin(resident);
     if (status != NT_OK) return status;
-    status = nt__stream_open(split, &options, &stream);
+    status = nt__device_stream(resident, split, routes, resident->epoch, 0, &stream);
     if (status == NT_OK) {
         status = each_batch(split, stream, batch, context);
         nt__stream_close(stream);
     }
-    nt__averages_end(run);
+    nt__averages_end(resident);
     return status;
 }
 
@@ -67,7 +61,7 @@ static nt_status fold_metrics(nt_run *run, const nt__evaluation_program *from) {
     nt_value *values = nt__alloc(count + 1, sizeof *values);
     double *counts = nt__alloc(count + 1, sizeof *counts);
     nt_status status = values && counts ? NT_OK : NT_OUT_OF_MEMORY;
-    if (status == NT_OK) status = nt__traced_metrics_read(run, &from->metrics, buffers, values, counts);
+    if (status == NT_OK) status = nt__traced_metrics_read(&run->traced, &from->metrics, buffers, values, counts);
     for (size_t i = 0; status == NT_OK && i < count; i++)
         fold(run->results, &from->metrics.items[i], values[i].value, counts[i]);
     nt__free(values);
@@ -79,7 +73,7 @@ static nt_status add_loss(evaluation *ev, const nt__evaluation_program *from) {
     nt_value value;
     double count = 0;
     if (!from->loss.count) return NT_OK;
-    nt_status status = nt__traced_metrics_read(ev->run, &from->loss, from->buffers, &value, &count);
+    nt_status status = nt__traced_metrics_read(&ev->run->traced, &from->loss, from->buffers, &value, &count);
     if (status != NT_OK) return status;
     ev->has_loss = true;
     ev->loss += value.value * from->weight;
@@ -90,19 +84,21 @@ static nt_status add_loss(evaluation *ev, const nt__evaluation_program *from) {
 static nt_status call_metrics(const evaluation *ev, const nt__evaluation_program *from, nt__staged *staged) {
     nt_run *run = ev->run;
     if (from->outputs < 0) return NT_OK;
-    nt_status status = nt__buffer_read(run->engine, &from->buffers[from->outputs], ev->outputs->data);
-    return status == NT_OK
-               ? nt__call_host_hook(run, run->experiment->hooks.metrics, "metrics", ev->outputs, staged, run->results)
-               : status;
+    nt_status status = nt__buffer_read(run->traced.engine, &from->buffers[from->outputs], ev->outputs->data);
+    return status == NT_OK ? nt__call_host_hook(&run->task, run->task.experiment->hooks.metrics, "metrics", ev->outputs,
+                                                staged, run->results)
+                           : status;
 }
 
 /* One program, which is left out where all that is reported are C numbers; then what it says. */
 static nt_status evaluate_batch(evaluation *ev, nt__staged *staged) {
     nt_run *run = ev->run;
-    const nt__evaluation_program *from = nt__evaluation_program_find(run, staged->rows);
+    const nt__evaluation_program *from = nt__evaluation_program_find(&run->traced, staged->rows);
     nt_status status = NT_OK;
     if (!from) return status;
-    if (from->program) status = nt__launch(run, from->program, &run->routes.evaluation, staged, false, from->results);
+    if (from->program)
+        status =
+            nt__launch(&run->resident, from->program, &run->traced.routes.evaluation, staged, false, from->results);
     if (status == NT_OK) status = add_loss(ev, from);
     if (status == NT_OK) status = call_metrics(ev, from, staged);
     if (status == NT_OK) status = fold_metrics(run, from);
@@ -113,18 +109,18 @@ static nt_status evaluate_batch(evaluation *ev, nt__staged *staged) {
 static nt_status batch(void *context, nt__staged *staged) {
     evaluation *ev = context;
     nt_run *run = ev->run;
-    nt__transfers_take(run, staged);
+    nt__transfers_take(&run->resident, staged);
     nt_status status = evaluate_batch(ev, staged);
     if (status == NT_OK) status = nt__metrics_end_batch(run->results);
     if (status != NT_OK)
         return nt__fail_in(status, "batch %lld of split '%s'", (long long)staged->index + 1, ev->split->name);
-    nt__tell(run, &(nt_event){.kind = NT_EVENT_EVALUATING,
-                              .epoch = run->epoch,
-                              .max_epochs = run->settings.max_epochs,
-                              .step = run->step,
-                              .batch = staged->index + 1,
-                              .batches = nt__split_batches(ev->split),
-                              .split = ev->split->name});
+    nt__tell(&run->task, &(nt_event){.kind = NT_EVENT_EVALUATING,
+                                     .epoch = run->resident.epoch,
+                                     .max_epochs = run->task.settings.max_epochs,
+                                     .step = run->resident.step,
+                                     .batch = staged->index + 1,
+                                     .batches = nt__split_batches(ev->split),
+                                     .split = ev->split->name});
     return NT_OK;
 }
 
@@ -173,7 +169,7 @@ const nt_value *nt__result_values(const nt_run *run, size_t *count) {
 
 static nt_status tell_transfers(const evaluation *ev) {
     char *what = nt__sprintf("an evaluation of split '%s'", ev->split->name);
-    nt_status status = what ? nt__transfers_tell(ev->run, what) : NT_OUT_OF_MEMORY;
+    nt_status status = what ? nt__transfers_tell(&ev->run->resident, what) : NT_OUT_OF_MEMORY;
     nt__free(what);
     return status;
 }
@@ -182,27 +178,27 @@ nt_status nt__evaluate_split(nt_run *run, const nt__split *split) {
     evaluation ev = {.run = run, .split = split};
     nt_status status = restart_results(run);
     if (status != NT_OK) return status;
-    bool reads_outputs = run->experiment->hooks.metrics != NULL;
-    if (reads_outputs) ev.outputs = nt_array_new(run->outputs_type.dtype, run->outputs_type.shape);
+    bool reads_outputs = run->task.experiment->hooks.metrics != NULL;
+    if (reads_outputs) ev.outputs = nt_array_new(run->traced.outputs_type.dtype, run->traced.outputs_type.shape);
     if (reads_outputs && !ev.outputs) return NT_OUT_OF_MEMORY;
-    status = nt__pass_without_training(run, split, &run->routes.evaluation, batch, &ev);
+    status = nt__pass_without_training(&run->resident, split, &run->traced.routes.evaluation, batch, &ev);
     nt_array_free(ev.outputs);
     if (status == NT_OK) status = tell_transfers(&ev);
     return status == NT_OK ? keep_results(&ev) : status;
 }
 
 static nt_status evaluate(nt_run *run, const char *split_name, nt_results *out) {
-    nt_status status = nt__check_has_data(run, "evaluate");
+    nt_status status = nt__check_has_data(&run->task, "evaluate");
     if (status != NT_OK) return status;
-    const nt__split *split = nt__data_split_find(run->data, split_name);
+    const nt__split *split = nt__data_split_find(run->traced.data, split_name);
     if (!split)
-        return nt__fail(NT_NOT_FOUND, "experiment '%s' has no split '%s'; its splits are: %s", run->experiment->name,
-                        split_name, nt__data_split_names(run->data));
-    status = nt__drift_tell(run, false);
+        return nt__fail(NT_NOT_FOUND, "experiment '%s' has no split '%s'; its splits are: %s",
+                        run->task.experiment->name, split_name, nt__data_split_names(run->traced.data));
+    status = nt__drift_tell(&run->reporting, false);
     if (status != NT_OK) return status;
-    nt__transfers_begin(run);
+    nt__transfers_begin(&run->resident);
     status = nt__evaluate_split(run, split);
-    nt__transfers_end(run);
+    nt__transfers_end(&run->task);
     if (status == NT_OK && out) out->values = nt__result_values(run, &out->count);
     return status;
 }

@@ -30,7 +30,7 @@ nt_run *nt__use_begin(const nt_run *run, const char *call, bool alone) {
         nt__fail(NT_INVALID,
                  "%s: run '%s' is in use by another thread: a run belongs to one thread at a time, so wait until the "
                  "other call has returned",
-                 call, run->experiment->name);
+                 call, run->task.experiment->name);
         return NULL;
     }
     if (!alone || used->use.depth == 1) return used;
@@ -38,7 +38,7 @@ nt_run *nt__use_begin(const nt_run *run, const char *call, bool alone) {
     nt__fail(NT_INVALID,
              "%s: run '%s' is training, evaluating or predicting; its hooks and listener cannot start that again, nor "
              "load or free it",
-             call, run->experiment->name);
+             call, run->task.experiment->name);
     return NULL;
 }
 

@@ -6,6 +6,7 @@
 
 #include "experiment/experiment.h"
 #include "nitro/run.h"
+#include "record/record.h"
 
 /* ---- rows (rows.c) ---------------------------------------------------------------------------------------------- */
 
@@ -36,6 +37,7 @@ typedef struct nt__setting_value {
 } nt__setting_value;
 
 typedef struct nt__settings nt__settings;
+typedef struct nt__task nt__task;
 
 typedef struct nt__setting {
     const char *name;
@@ -111,5 +113,55 @@ bool nt__is_compute_dtype(const char *name);       /* also of NULL */
 nt_status nt__options_check_used(const nt__settings *s, const nt_run_options *options);
 /* That error: "the option NAME is given, and nothing would use it: REASON. Leave it out". */
 nt_status nt__refuse_unused(const char *name, const char *reason);
+
+/* ---- whose they are (task.c) ------------------------------------------------------------------------------------ */
+
+/* What a run is made of and told: its experiment, its own copy of the fields, its settings, its listener. Everything
+ * else of a run reads it. */
+struct nt__task {
+    nt__arena arena; /* for as long as the run */
+    const nt_experiment *experiment;
+    const nt_experiment *registered; /* under its name, when the run was made */
+    void *fields, *view;             /* view: what hooks are called with in a trace */
+    void *defaults;                  /* of the fields, when the run was made */
+    void *underived;                 /* the fields before derive; NULL: there is none */
+    bool *derived; /* one a field: did derive change it? Also of a run whose fields are those of a file */
+    bool *given;   /* was it given in so many words? */
+    bool *known;   /* does the file of the weights have its value? */
+    bool *kept;    /* and the run another one, on purpose? */
+    const char *preset;
+    bool is_plan; /* the run is only looked at */
+    nt__settings settings;
+    nt__settings declared; /* what they would be without options */
+    nt_event_function on_event;
+    void *event_context;
+};
+
+/* Copies the caller's fields, or those of the preset, or the defaults; checked. */
+nt_status nt__fields_take(nt__task *task, const void *fields, const nt_run_options *options);
+/* Calls derive. `warns`: of what it replaces although it was given. */
+nt_status nt__fields_derive(nt__task *task, const nt_data *data, bool warns);
+void nt__fields_free(nt__task *task);
+/* Tells the listener (listener.c). */
+void nt__tell(const nt__task *task, const nt_event *event);
+
+/* ---- what differs, in lines (differences.c) --------------------------------------------------------------------- */
+
+typedef struct nt__differences {
+    nt__text text;
+    size_t count;
+} nt__differences;
+void nt__difference_add(nt__differences *l, const char *format, ...) NT__PRINTF(2, 3);
+/* All of them as a text, the last ones as their number. */
+const char *nt__differences_shown(nt__differences *l);
+
+/* ---- checkpoints (kept.c) --------------------------------------------------------------------------------------- */
+
+/* Whether training with these settings writes checkpoints. */
+bool nt__keeps_checkpoints(const nt__settings *s);
+/* Which of them are kept. */
+nt__retention nt__retention_of(const nt__settings *s);
+/* Error where neither the name of the metric nor the mode says which values are better. */
+nt_status nt__check_direction(const nt__settings *s);
 
 #endif

@@ -1,6 +1,6 @@
 /* Options that a run cannot use: each is refused by name, with the reason. A hook, a field or a default that is not
  * used is no error: nobody asked for it.
- * Not here: values that are wrong by themselves (check.c); what a schedule takes the place of (run/unused.c).
+ * Not here: values that are wrong by themselves (check.c); what a schedule takes the place of (resident/scheduled.c).
  */
 #include <string.h>
 

@@ -19,8 +19,7 @@
 #include "optim/optim.h"
 #include "program/disk.h"
 #include "record/record.h"
-#include "run/model_facts.h"
-#include "run/weights.h"
+#include "weights/weights.h"
 
 #define FUZZED(FIELD, DEVICE, GRAPH_CONST) \
     FIELD(bool, flag, false, "")           \

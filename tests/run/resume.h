@@ -4,7 +4,8 @@
 #ifndef NT_TESTS_RUN_RESUME_H
 #define NT_TESTS_RUN_RESUME_H
 
-#include "run/records.h"
+#include "checkpoint/records.h"
+#include "run/run_internal.h"
 #include "toy.h"
 
 /* ---- a model with everything that is carried from step to step -------------------------------------------------- */

@@ -9,7 +9,8 @@
 #include <cmocka.h>
 
 #include "notices.h"
-#include "run/records.h"
+#include "checkpoint/records.h"
+#include "run/run_internal.h"
 #include "toy.h"
 
 /* ---- an experiment whose derive sets a field of each kind ------------------------------------------------------- */
@@ -155,7 +156,7 @@ static double validated(nt_run *run) {
 /* ---- the values are there --------------------------------------------------------------------------------------- */
 
 static void assert_fields(const nt_run *run) {
-    const Norm *e = run->fields;
+    const Norm *e = run->task.fields;
     assert_int_equal(e->act, 1);
     assert_int_equal(e->classes, 2);
     assert_string_equal(e->kind, "big \"one\"\n\\");
@@ -182,7 +183,7 @@ static void the_model_that_was_trained_is_there(void **state) {
         assert_told("scale = 1.7");
         assert_told("seed = 7");
         assert_fields(run);
-        assert_int_equal(run->settings.seed, 7);
+        assert_int_equal(run->task.settings.seed, 7);
         assert_true(validated(run) == loss);
         nt_run_free(run);
         nt_run_options options = {.weights = sources[i], .no_data = true, .quiet = true, .run_dir = folder()};
@@ -240,7 +241,7 @@ static void other_values_are_refused_with_both(void **state) {
     other.scale = 3;
     options.given_field_count = 0;
     assert_ok(evaluating(&other, options, &run));
-    assert_true(((const Norm *)run->fields)->scale == 3);
+    assert_true(((const Norm *)run->task.fields)->scale == 3);
     nt_run_free(run);
     assert_not_warned();
 }

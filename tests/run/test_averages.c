@@ -56,19 +56,19 @@ static nt_run *make(const nt_experiment *experiment, double ema_decay, heard *h)
 static nt_array *copy_of(nt_run *run, nt__buffer *buffer) {
     nt_array *array = nt_array_new(buffer->type.dtype, buffer->type.shape);
     assert_non_null(array);
-    assert_ok(nt__buffer_read(run->engine, buffer, array->data));
+    assert_ok(nt__buffer_read(run->traced.engine, buffer, array->data));
     return array;
 }
 
 static nt_array *trained(nt_run *run) {
-    return copy_of(run, &run->device.parameters[0]);
+    return copy_of(run, &run->resident.device.parameters[0]);
 }
 
 /* What evaluations have of the group that all parameters are in. */
 static nt_array *evaluated(nt_run *run) {
-    assert_ok(nt__averages_begin(run));
-    nt_array *array = copy_of(run, nt__evaluated_parameters(run, 0));
-    nt__averages_end(run);
+    assert_ok(nt__averages_begin(&run->resident));
+    nt_array *array = copy_of(run, nt__evaluated_parameters(&run->resident, 0));
+    nt__averages_end(&run->resident);
     return array;
 }
 
@@ -131,7 +131,7 @@ static void training_goes_on_with_its_own(void **state) {
     }
     assert_int_equal(with.count, 16);
     for (size_t i = 0; i < with.count; i++) assert_true(with.losses[i] == without.losses[i]);
-    assert_null(plain->programs.average);
+    assert_null(plain->traced.programs.average);
     nt_run_free(averaging);
     nt_run_free(plain);
 }
@@ -175,11 +175,11 @@ static void all_that_looks_at_parameters_has_the_average(void **state) {
     assert_ok(nt_train_more(run, 3, 0));
     assert_evaluates_alike(run);
     nt_array *average = predict(run);
-    run->device.averages[0] = run->device.parameters[0];
-    run->device.average_users = 1;
+    run->resident.device.averages[0] = run->resident.device.parameters[0];
+    run->resident.device.average_users = 1;
     nt_array *raw = predict(run);
-    run->device.average_users = 0;
-    run->device.averages[0] = (nt__buffer){0};
+    run->resident.device.average_users = 0;
+    run->resident.device.averages[0] = (nt__buffer){0};
     double largest = 0;
     for (int64_t i = 0; i < nt_shape_elements(raw->shape); i++)
         largest = fmax(largest, fabs(nt_array_get(raw, i) - nt_array_get(average, i)));
@@ -210,8 +210,8 @@ static void a_frozen_group_has_no_average(void **state) {
     nt_experiment experiment = with_rule(frozen_body);
     experiment.hooks.param_group = group_of;
     nt_run *run = make(&experiment, 0.9, NULL);
-    assert_int_equal(run->layout.group_count, 2);
-    assert_int_equal(run->state_count, 1);
+    assert_int_equal(run->traced.layout.group_count, 2);
+    assert_int_equal(run->traced.state_count, 1);
     assert_ok(nt_train_more(run, 2, 0));
     assert_evaluates_alike(run);
     nt_run_free(run);
@@ -235,7 +235,7 @@ static void the_report_says_where_the_decay_is_from(void **state) {
     nt_experiment experiment = with_rule(sgd);
     nt_run *run = make(&experiment, 0.9, NULL);
     nt__text text = {0};
-    nt__report_add(run, &text);
+    nt__report_add(&run->resident, &text);
     assert_non_null(strstr(text.data, "\n  ema_decay: 0.9 [option]\n"));
     assert_non_null(strstr(text.data, "\n    ema_decay 0.9 [option]\n"));
     nt__text_free(&text);
@@ -272,7 +272,7 @@ static void schedule_free_evaluates_its_average(void **state) {
     assert_ok(nt_validate(run, &results));
     assert_true(metric(&results, "accuracy") > 0.9);
     assert_true(h.losses[h.count - 1] < h.losses[0] / 2);
-    nt_array *y = trained(run), *x = evaluated(run), *z = copy_of(run, &run->device.states[0]);
+    nt_array *y = trained(run), *x = evaluated(run), *z = copy_of(run, &run->resident.device.states[0]);
     for (int64_t i = 0; i < nt_shape_elements(y->shape); i++)
         nt_array_set(z, i, 0.9 * nt_array_get(x, i) + 0.1 * nt_array_get(z, i));
     assert_same(y, z, 1e-6);

@@ -157,8 +157,10 @@ static void the_number_is_not_in_the_text(void **state) {
     nt_run *second = make_of(Still_experiment(), &e, NULL);
     e.body = 0;
     nt_run *without = make_of(Still_experiment(), &e, NULL);
-    assert_string_equal(nt__program_text(first->programs.optimizer), nt__program_text(second->programs.optimizer));
-    assert_string_not_equal(nt__program_text(first->programs.optimizer), nt__program_text(without->programs.optimizer));
+    assert_string_equal(nt__program_text(first->traced.programs.optimizer),
+                        nt__program_text(second->traced.programs.optimizer));
+    assert_string_not_equal(nt__program_text(first->traced.programs.optimizer),
+                            nt__program_text(without->traced.programs.optimizer));
     nt_run_free(first);
     nt_run_free(second);
     nt_run_free(without);
@@ -174,10 +176,10 @@ static void a_frozen_group_has_nothing(void **state) {
     e.freeze = true;
     nt_run *run = make_of(Still_experiment(), &e, NULL);
     size_t count, accumulators = 0;
-    const nt__argument *arguments = nt__program_arguments(run->programs.optimizer, &count);
+    const nt__argument *arguments = nt__program_arguments(run->traced.programs.optimizer, &count);
     for (size_t i = 0; i < count; i++) accumulators += arguments[i].role == NT__ROLE_ACCUMULATOR;
     assert_int_equal(accumulators, 1);
-    assert_int_equal(run->device.accumulators[1].state == NT__BUFFER_ALIVE, false);
+    assert_int_equal(run->resident.device.accumulators[1].state == NT__BUFFER_ALIVE, false);
     trains_to(run, 0.64, 1, 1);
 }
 
@@ -268,7 +270,7 @@ static void assert_groups_section(const nt_experiment *experiment, const Still *
                                   const char *wanted) {
     nt_run *run = make_of(experiment, e, schedules);
     nt__text text = {0};
-    nt__report_add(run, &text);
+    nt__report_add(&run->resident, &text);
     assert_false(text.failed);
     const char *section = strstr(text.data, "parameter groups");
     assert_non_null(section);
@@ -417,7 +419,7 @@ static void many_arrays_are_not_all_named(void **state) {
     changed.hooks.forward = many_biases;
     nt_run *run = make_of(&changed, &e, NULL);
     nt__text text = {0};
-    nt__report_add(run, &text);
+    nt__report_add(&run->resident, &text);
     assert_non_null(strstr(text.data, "    no decay of 20 of 21 arrays: b0.bias, b1.bias, "));
     assert_non_null(strstr(text.data, ", b15.bias and 4 more [default]\n"));
     nt__text_free(&text);

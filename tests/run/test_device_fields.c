@@ -44,15 +44,15 @@ static void a_write_uploads_once_and_compiles_nothing(void **state) {
     run = make(&e, quiet_options(&smooth));
     uint64_t misses = nt_cache_stats().misses;
     before = uploads();
-    assert_ok(nt__device_field_write_number(run, SMOOTHING, 0.5));
+    assert_ok(nt__device_field_write_number(&run->resident, SMOOTHING, 0.5));
     assert_int_equal(uploads() - before, 1);
-    assert_ok(nt__device_field_write_number(run, SMOOTHING, 0.5));
+    assert_ok(nt__device_field_write_number(&run->resident, SMOOTHING, 0.5));
     assert_int_equal(uploads() - before, 1);
     assert_int_equal(nt__engine_counts_now().buffers[NT__DEVICE_FIELD].live_count, 2); /* and the former one */
-    assert_true(((const Toy *)run->fields)->smoothing == 0.5f);
+    assert_true(((const Toy *)run->task.fields)->smoothing == 0.5f);
     assert_true(fabs(last_loss(run, &smooth) - without) > 1e-4);
     float back = 0.25f;
-    assert_ok(nt__device_field_write(run, SMOOTHING, &back));
+    assert_ok(nt__device_field_write(&run->resident, SMOOTHING, &back));
     assert_int_equal(uploads() - before, 2);
     assert_int_equal(nt_cache_stats().misses, misses);
     nt_run_free(run);
@@ -63,10 +63,10 @@ static void a_write_that_fails_changes_nothing(void **state) {
     Toy e = Toy_defaults();
     nt_run *run = make(&e, quiet_options(NULL));
     uint64_t before = uploads();
-    assert_fails(nt__device_field_write_number(run, SMOOTHING, 1e300), NT_INVALID,
+    assert_fails(nt__device_field_write_number(&run->resident, SMOOTHING, 1e300), NT_INVALID,
                  "smoothing (float) cannot be 1e+300");
     assert_int_equal(uploads(), before);
-    assert_true(((const Toy *)run->fields)->smoothing == 0);
+    assert_true(((const Toy *)run->task.fields)->smoothing == 0);
     nt_run_free(run);
 }
 

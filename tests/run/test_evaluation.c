@@ -159,12 +159,12 @@ static void one_program_for_each_number_of_rows(void **state) {
     nt_run *run;
     measured.hooks.device_metrics = slope;
     assert_ok(nt_run_new(&measured, &e, &options, &run));
-    assert_int_equal(run->programs.evaluation_count, 1);
+    assert_int_equal(run->traced.programs.evaluation_count, 1);
     assert_ok(nt_validate(run, NULL));
     assert_int_equal(nt_cache_stats().misses - before, 1);
     nt_run_free(run);
     run = make(&measured, (nt_run_options){0});
-    assert_int_equal(run->programs.evaluation_count, 2);
+    assert_int_equal(run->traced.programs.evaluation_count, 2);
     assert_ok(nt_validate(run, NULL));
     assert_int_equal(nt_cache_stats().misses - before, 2);
     nt_run_free(run);

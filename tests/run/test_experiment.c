@@ -155,7 +155,7 @@ static void arrays_are_inputs(void **state) {
     nt__transfer before = uploads();
     size_t live = nt__memory().live;
     nt_run *run = make_and_give_back(with_arrays());
-    assert_int_equal(run->device_fields.count, 5);
+    assert_int_equal(run->traced.device_fields.count, 5);
     assert_true(scale_in_build_data == 1); /* A plain value on the host */
     assert_int_equal(uploads().count - before.count, 5);
     assert_int_equal(uploads().bytes - before.bytes, 8 + 8 + 16 + 16 + 4);
@@ -442,16 +442,16 @@ static void derived_constants_reach_programs_and_settings(void **state) {
     nt_cache_reset();
     nt_run *run = make(&e);
     assert_ok(nt_train(run));
-    assert_int_equal(run->settings.max_epochs, 2);
+    assert_int_equal(run->task.settings.max_epochs, 2);
     nt_run_free(run);
     uint64_t before = misses();
     e.derive_by = CLASSES;
     run = make_and_give_back(e);
-    const Rich *derived = run->fields;
+    const Rich *derived = run->task.fields;
     assert_true(derived->classes == 4 || derived->classes == 5);
-    assert_int_equal(run->outputs_type.shape.dims[1], derived->classes);
-    assert_int_equal(run->settings.max_epochs, 1);
-    assert_true(run->settings.learning_rate == 0.01 * derived->classes);
+    assert_int_equal(run->traced.outputs_type.shape.dims[1], derived->classes);
+    assert_int_equal(run->task.settings.max_epochs, 1);
+    assert_true(run->task.settings.learning_rate == 0.01 * derived->classes);
     assert_ok(nt_train(run));
     assert_true(misses() > before);
     bool reported = false;
@@ -459,8 +459,8 @@ static void derived_constants_reach_programs_and_settings(void **state) {
     for (size_t i = 0; (report = nt_cache_report(i)); i++)
         reported |= strstr(report->moved, "GraphConst classes") != NULL;
     assert_true(reported);
-    assert_true(run->derived[0]);
-    assert_false(run->derived[1]);
+    assert_true(run->task.derived[0]);
+    assert_false(run->task.derived[1]);
     char *table = shown(run, NT_TABLE);
     assert_non_null(strstr(table, derived->classes == 4 ? "classes     GraphConst  4 (derived)\n"
                                                         : "classes     GraphConst  5 (derived)\n"));

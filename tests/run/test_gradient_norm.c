@@ -68,10 +68,10 @@ static nt_run *make(variant v, told *t) {
 }
 
 static nt_array *parameters(nt_run *run) {
-    nt__buffer *buffer = &run->device.parameters[0];
+    nt__buffer *buffer = &run->resident.device.parameters[0];
     nt_array *array = nt_array_new(buffer->type.dtype, buffer->type.shape);
     assert_non_null(array);
-    assert_ok(nt__buffer_read(run->engine, buffer, array->data));
+    assert_ok(nt__buffer_read(run->traced.engine, buffer, array->data));
     return array;
 }
 
@@ -131,10 +131,11 @@ static void it_costs_nothing_where_it_is_off(void **state) {
     told t = {0};
     for (int clip = 0; clip < 2; clip++) {
         nt_run *off = make((variant){.clip = clip}, &t), *on = make((variant){.norm = true, .clip = clip}, &t);
-        const char *text = nt__program_text(off->programs.optimizer);
+        const char *text = nt__program_text(off->traced.programs.optimizer);
         assert_null(strstr(text, clip ? "grad_norm" : "sqrt"));
-        assert_true(strlen(text) < strlen(nt__program_text(on->programs.optimizer)));
-        assert_string_equal(nt__program_text(off->programs.gradient), nt__program_text(on->programs.gradient));
+        assert_true(strlen(text) < strlen(nt__program_text(on->traced.programs.optimizer)));
+        assert_string_equal(nt__program_text(off->traced.programs.gradient),
+                            nt__program_text(on->traced.programs.gradient));
         assert_ok(nt_train_more(off, 0, 1));
         assert_int_equal(t.count, 0);
         nt_run_free(off);

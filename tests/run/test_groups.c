@@ -97,8 +97,8 @@ static void the_layout_can_be_read(void **state) {
     assert_parameter(run, 3, "p3", "odd", 200, 200);
     assert_parameter(run, 9, "p9", "odd", 800, 200);
     assert_false(nt_run_parameter_at(run, 10, &(nt_parameter_info){0}));
-    assert_int_equal(run->layout.group_count, 2);
-    assert_int_equal(run->layout.groups[1].length, 1000);
+    assert_int_equal(run->traced.layout.group_count, 2);
+    assert_int_equal(run->traced.layout.groups[1].length, 1000);
     nt_run_free(run);
 }
 
@@ -152,9 +152,9 @@ static char *optimizer_text(int arrays, int groups) {
     e.arrays = arrays;
     e.groups = groups;
     nt_run *run = make(e);
-    assert_int_equal(run->layout.row_count, arrays);
-    assert_int_equal(run->layout.group_count, groups);
-    char *text = nt__strdup(nt__program_text(run->programs.optimizer));
+    assert_int_equal(run->traced.layout.row_count, arrays);
+    assert_int_equal(run->traced.layout.group_count, groups);
+    char *text = nt__strdup(nt__program_text(run->traced.programs.optimizer));
     assert_non_null(text);
     nt_run_free(run);
     return text;
@@ -191,8 +191,8 @@ static void a_ratio_of_each_array_does_not_grow_with_them(void **state) {
         nt_run *run;
         nt_run_options options = quiet_options(NULL);
         assert_ok(nt_run_new(&experiment, &e, &options, &run));
-        lengths[i] = strlen(nt__program_text(run->programs.optimizer));
-        assert_int_equal(run->training[0].spared_count, e.arrays);
+        lengths[i] = strlen(nt__program_text(run->traced.programs.optimizer));
+        assert_int_equal(run->traced.training[0].spared_count, e.arrays);
         nt_run_free(run);
     }
     assert_true(lengths[1] < lengths[0] + 200);
@@ -207,8 +207,8 @@ static void it_grows_with_the_groups(void **state) {
         e.arrays = i;
         e.own_groups = true;
         nt_run *run = make(e);
-        assert_int_equal(run->layout.group_count, i);
-        lengths[i - 1] = strlen(nt__program_text(run->programs.optimizer));
+        assert_int_equal(run->traced.layout.group_count, i);
+        lengths[i - 1] = strlen(nt__program_text(run->traced.programs.optimizer));
         nt_run_free(run);
     }
     assert_true(lengths[1] > lengths[0] + lengths[0] / 2);
@@ -229,12 +229,12 @@ static void g_of_each_cross_the_boundary(void **state) {
     e.arrays = 100;
     e.groups = 2;
     nt_run *run = make_with(e, 2);
-    assert_int_equal(count_role(run->programs.gradient, NT__ROLE_PARAMETERS), 2);
-    assert_int_equal(count_role(run->programs.gradient, NT__ROLE_ACCUMULATOR), 2);
-    assert_int_equal(count_role(run->programs.optimizer, NT__ROLE_PARAMETERS), 2);
-    assert_int_equal(count_role(run->programs.optimizer, NT__ROLE_ACCUMULATOR), 2);
-    assert_int_equal(count_role(run->programs.optimizer, NT__ROLE_STATE), 2 * 5);
-    assert_int_equal(count_role(run->programs.optimizer, NT__ROLE_RATE), 2);
+    assert_int_equal(count_role(run->traced.programs.gradient, NT__ROLE_PARAMETERS), 2);
+    assert_int_equal(count_role(run->traced.programs.gradient, NT__ROLE_ACCUMULATOR), 2);
+    assert_int_equal(count_role(run->traced.programs.optimizer, NT__ROLE_PARAMETERS), 2);
+    assert_int_equal(count_role(run->traced.programs.optimizer, NT__ROLE_ACCUMULATOR), 2);
+    assert_int_equal(count_role(run->traced.programs.optimizer, NT__ROLE_STATE), 2 * 5);
+    assert_int_equal(count_role(run->traced.programs.optimizer, NT__ROLE_RATE), 2);
     nt_run_free(run);
 }
 
@@ -276,9 +276,9 @@ static void a_ratio_of_0_trains_nothing(void **state) {
     nt_run_options options = quiet_options(NULL);
     options.learning_rate = (nt_maybe_double){true, 1e-3};
     assert_ok(nt_run_new(&changed, &e, &options, &run));
-    assert_int_equal(run->rates[0].buffer.type.dtype, NT_F32);
-    assert_int_equal(run->rates[1].buffer.type.dtype, NT_F64);
-    assert_true(run->rates[1].value == 2e-3);
+    assert_int_equal(run->resident.rates[0].buffer.type.dtype, NT_F32);
+    assert_int_equal(run->resident.rates[1].buffer.type.dtype, NT_F64);
+    assert_true(run->resident.rates[1].value == 2e-3);
     assert_ok(nt_train(run));
     nt_array *still = nt_run_parameter(run, "p0"), *moved = nt_run_parameter(run, "p9");
     for (int64_t i = 0; i < 200; i++) {
@@ -341,7 +341,7 @@ static void the_mean_is_clipped_over_all_groups(void **state) {
     options.gradient_clip_norm = (nt_maybe_double){true, 1};
     options.learning_rate = (nt_maybe_double){true, 1};
     assert_ok(nt_run_new(Slopes_experiment(), NULL, &options, &run));
-    assert_int_equal(run->layout.group_count, 2);
+    assert_int_equal(run->traced.layout.group_count, 2);
     assert_ok(nt_train(run));
     static const char *const paths[] = {"a", "b"};
     for (int i = 0; i < 2; i++) {

@@ -249,9 +249,9 @@ static void only_what_is_set_is_a_result(void **state) {
     (void)state;
     Averages e = Averages_defaults();
     nt_run *run = make(&e, quiet_options(NULL));
-    assert_int_equal(run->programs.carried_count, 2);
+    assert_int_equal(run->traced.programs.carried_count, 2);
     size_t count, donated = 0, read = 0;
-    const nt__argument *arguments = nt__program_arguments(run->programs.gradient, &count);
+    const nt__argument *arguments = nt__program_arguments(run->traced.programs.gradient, &count);
     for (size_t i = 0; i < count; i++)
         if (arguments[i].role == NT__ROLE_LAYER_STATE) {
             donated += arguments[i].donated_to >= 0;
@@ -259,7 +259,7 @@ static void only_what_is_set_is_a_result(void **state) {
         }
     assert_int_equal(donated, 2);
     assert_int_equal(read, 3);
-    arguments = nt__program_arguments(run->programs.forward, &count);
+    arguments = nt__program_arguments(run->traced.programs.forward, &count);
     for (size_t i = 0; i < count; i++) assert_int_equal(arguments[i].donated_to, -1);
     nt_run_free(run);
 }

@@ -265,8 +265,8 @@ static void a_run_compiles_one_program_of_training(void **state) {
     assert_int_equal(misses() - before, 1);
     /* No accumulator, no count. */
     assert_int_equal(nt__engine_counts_now().buffers[NT__ACCUMULATOR].live_count, 0);
-    assert_null(run->programs.gradient);
-    assert_null(run->programs.optimizer);
+    assert_null(run->traced.programs.gradient);
+    assert_null(run->traced.programs.optimizer);
     nt_run_free(run);
     nt_run_free(another);
 }
@@ -275,9 +275,9 @@ static void a_run_compiles_one_program_of_training(void **state) {
 static void only_declared_fields_are_transferred(void **state) {
     (void)state;
     nt_run *run = make_of(Pair_experiment(), NULL, quiet_options(NULL));
-    assert_int_equal(run->routes.train.count, 2);
-    assert_string_equal(run->routes.train.names[0], "x");
-    assert_string_equal(run->routes.train.names[1], "z");
+    assert_int_equal(run->traced.routes.train.count, 2);
+    assert_string_equal(run->traced.routes.train.names[0], "x");
+    assert_string_equal(run->traced.routes.train.names[1], "z");
     nt_run_free(run);
 }
 
@@ -350,7 +350,7 @@ static void schedules_reach_each_optimizer(void **state) {
     assert_true(moved(run, "gen.out.weight", generator, NOISE * WIDTH) <
                 moved(run, "disc.out.weight", critic, WIDTH) / 5);
     nt__text report = {0};
-    nt__report_add(run, &report);
+    nt__report_add(&run->resident, &report);
     assert_non_null(strstr(report.data, "opt.gen.learning_rate: constant(1e-05), a constant; sets learning_rate of "
                                         "group gen"));
     assert_non_null(strstr(report.data, "training: manual, a train_step for each batch [hook]"));

@@ -23,9 +23,9 @@ static void the_flag_declines(void **state) {
     nt_run_options options = quiet_options(NULL);
     options.accum = (nt_maybe_int){true, 3};
     nt_run *run = make_of(declined, NULL, options);
-    assert_non_null(run->programs.gradient);
-    assert_null(run->programs.manual_step);
-    assert_int_equal(run->layout.row_count, 1);
+    assert_non_null(run->traced.programs.gradient);
+    assert_null(run->traced.programs.manual_step);
+    assert_int_equal(run->traced.layout.row_count, 1);
     assert_ok(nt_train(run));
     assert_int_equal(nt_run_step(run), 1);
     nt_run_free(run);

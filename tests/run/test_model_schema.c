@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-#include "run/model_facts.h"
+#include "weights/weights.h"
 
 static void assert_right(const char *text) {
     json_t *facts;

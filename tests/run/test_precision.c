@@ -109,16 +109,18 @@ static void assert_found(const nt__program *program, const char *operation, int 
 static void products_are_narrow_and_norms_wide(void **state) {
     (void)state;
     nt_run *wide = make(Mixed_defaults(), NULL, NULL), *mixed = make(Mixed_defaults(), "bf16", NULL);
-    const nt__program *forward_program = mixed->programs.forward, *gradient = mixed->programs.gradient;
+    const nt__program *forward_program = mixed->traced.programs.forward, *gradient = mixed->traced.programs.gradient;
     assert_found(forward_program, "stablehlo.dot_general", 2, 2);
     assert_found(forward_program, "stablehlo.convolution", 1, 1);
     assert_found(forward_program, "stablehlo.rsqrt", 2, 0);
-    assert_found(wide->programs.gradient, "stablehlo.dot_general", 6, 0);
+    assert_found(wide->traced.programs.gradient, "stablehlo.dot_general", 6, 0);
     assert_found(gradient, "stablehlo.dot_general", 6, 6);
     assert_found(gradient, "stablehlo.rsqrt", 2, 0);
-    assert_found(gradient, "stablehlo.exponential", find(wide->programs.gradient, "stablehlo.exponential").all, 0);
-    assert_null(strstr(nt__program_text(wide->programs.gradient), "bf16"));
-    assert_string_equal(nt__program_text(wide->programs.optimizer), nt__program_text(mixed->programs.optimizer));
+    assert_found(gradient, "stablehlo.exponential", find(wide->traced.programs.gradient, "stablehlo.exponential").all,
+                 0);
+    assert_null(strstr(nt__program_text(wide->traced.programs.gradient), "bf16"));
+    assert_string_equal(nt__program_text(wide->traced.programs.optimizer),
+                        nt__program_text(mixed->traced.programs.optimizer));
     nt_run_free(wide);
     nt_run_free(mixed);
 }
@@ -127,7 +129,7 @@ static void products_are_narrow_and_norms_wide(void **state) {
 static void no_sum_is_formed_in_16_bits(void **state) {
     (void)state;
     nt_run *mixed = make(Mixed_defaults(), "bf16", NULL);
-    const char *text = nt__program_text(mixed->programs.gradient);
+    const char *text = nt__program_text(mixed->traced.programs.gradient);
     assert_non_null(strstr(text, "stablehlo.add\"(%a, %b) : (tensor<f32>, tensor<f32>)"));
     assert_null(strstr(text, "(tensor<bf16>, tensor<bf16>)"));
     nt_run_free(mixed);
@@ -138,7 +140,7 @@ static void a_part_computes_in_f32(void **state) {
     Mixed e = Mixed_defaults();
     e.last_in_f32 = true;
     nt_run *mixed = make(e, "bf16", NULL);
-    assert_found(mixed->programs.forward, "stablehlo.dot_general", 2, 1);
+    assert_found(mixed->traced.programs.forward, "stablehlo.dot_general", 2, 1);
     nt_run_free(mixed);
 }
 
@@ -239,7 +241,7 @@ static nt_dtype taken_by(const nt_experiment *experiment, const char *field, con
     nt_run *run;
     e.compute_dtype = field;
     assert_ok(nt_run_new(experiment, &e, &options, &run));
-    nt_dtype taken = nt__compute_dtype(&run->settings);
+    nt_dtype taken = nt__compute_dtype(&run->task.settings);
     nt_run_free(run);
     return taken;
 }

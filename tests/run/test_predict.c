@@ -202,11 +202,11 @@ static void a_device_value_is_written_between_predictions(void **state) {
     nt_array *x = points(5);
     for (int no_data = 0; no_data < 2; no_data++) {
         nt_run *run = make(&smoothed, &e, no_data ? without_data() : quiet_options(NULL));
-        if (no_data) assert_ok(nt__device_field_write_number(run, SMOOTHING, 0.75));
-        if (no_data) assert_ok(nt__device_field_write_number(run, SMOOTHING, 0.25));
+        if (no_data) assert_ok(nt__device_field_write_number(&run->resident, SMOOTHING, 0.75));
+        if (no_data) assert_ok(nt__device_field_write_number(&run->resident, SMOOTHING, 0.25));
         nt_array *before = predict(run, "x", x);
         uint64_t misses = nt_cache_stats().misses;
-        assert_ok(nt__device_field_write_number(run, SMOOTHING, 0.5));
+        assert_ok(nt__device_field_write_number(&run->resident, SMOOTHING, 0.5));
         nt_array *after = predict(run, "x", x);
         assert_int_equal(nt_cache_stats().misses, misses);
         for (int64_t i = 0; i < 10; i++) assert_true(nt_array_get(after, i) == 2 * nt_array_get(before, i));

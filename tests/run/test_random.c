@@ -197,11 +197,12 @@ static void only_programs_that_draw_have_a_seed(void **state) {
         Masks e = Masks_defaults();
         e.draws = draws;
         nt_run *run = make(&e, 7, 1, NULL);
-        assert_int_equal(has(run->programs.gradient, NT__ROLE_SEED), draws);
-        assert_int_equal(has(run->programs.gradient, NT__ROLE_LAYER_STATE), draws);
-        assert_false(has(run->programs.forward, NT__ROLE_SEED) || has(run->programs.forward, NT__ROLE_LAYER_STATE) ||
-                     has(run->programs.forward, NT__ROLE_DEVICE));
-        assert_false(has(run->programs.optimizer, NT__ROLE_SEED));
+        assert_int_equal(has(run->traced.programs.gradient, NT__ROLE_SEED), draws);
+        assert_int_equal(has(run->traced.programs.gradient, NT__ROLE_LAYER_STATE), draws);
+        assert_false(has(run->traced.programs.forward, NT__ROLE_SEED) ||
+                     has(run->traced.programs.forward, NT__ROLE_LAYER_STATE) ||
+                     has(run->traced.programs.forward, NT__ROLE_DEVICE));
+        assert_false(has(run->traced.programs.optimizer, NT__ROLE_SEED));
         assert_int_equal(nt__engine_counts_now().buffers[NT__LAYER_STATE].live_count, 2 * draws);
         nt_run_free(run);
     }

@@ -202,13 +202,13 @@ static void the_seed_is_that_of_the_record(void **state) {
     nt_run_free(run);
     c.options.seed.value = 99;
     assert_ok(go_on(&c, &run));
-    assert_int_equal(run->settings.seed, 11);
+    assert_int_equal(run->task.settings.seed, 11);
     assert_told("the seed is that of the checkpoint, 11, not 99 as it was asked for");
     nt_run_free(run);
     c.options.seed.given = false;
     c.experiment.hooks.seed = seed_of_hook;
     assert_ok(go_on(&c, &run));
-    assert_int_equal(run->settings.seed, 11);
+    assert_int_equal(run->task.settings.seed, 11);
     assert_told("the seed is that of the checkpoint, 11, not 99 as it was asked for");
     nt_run_free(run);
 }
@@ -353,11 +353,12 @@ static void without_records_there_are_none(void **state) {
 /* Beside nt_set_device, which takes no nan for a smoothing. */
 static void poison(nt_run *run, int64_t step) {
     const float nan = NAN;
-    for (size_t i = 0; step == 6 && i < run->device_fields.count; i++) {
-        nt__device_slot *slot = &run->device_fields.slots[i];
+    for (size_t i = 0; step == 6 && i < run->traced.device_fields.count; i++) {
+        nt__device_slot *slot = &run->traced.device_fields.slots[i];
+        nt__device_value *value = &run->resident.values[i];
         if (strcmp(slot->name, "smoothing") == 0)
-            assert_ok(
-                nt__slot_write(run, NT__DEVICE_FIELD, slot->name, slot->type, &nan, &slot->buffer, &slot->former));
+            assert_ok(nt__slot_write(&run->resident, NT__DEVICE_FIELD, slot->name, slot->type, &nan, &value->buffer,
+                                     &value->former));
     }
 }
 

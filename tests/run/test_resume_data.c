@@ -228,8 +228,8 @@ static void another_order_is_refused(void **state) {
     nt_run *run;
     train_stretch(&c, (stretch){.max_steps = 2});
     assert_ok(go_on(&c, &run));
-    assert_true(run->resumed.is_ordered);
-    run->resumed.order.low ^= 1;
+    assert_true(run->resident.resumed.is_ordered);
+    run->resident.resumed.order.low ^= 1;
     assert_fails(nt_train(run), NT_INVALID, "come in another order now (checksum ");
     assert_int_equal(nt_run_step(run), 2);
     nt_run_free(run);

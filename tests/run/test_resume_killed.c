@@ -141,8 +141,8 @@ static void a_checkpoint_of_an_older_version_loads(void **state) {
     assert_ok(nt_run_new(&c.experiment, &fields, &c.options, &run));
     assert_int_equal(nt_run_epoch(run), 2);
     assert_int_equal(nt_run_step(run), 3);
-    assert_int_equal(run->resumed.seen, 3);
-    assert_int_equal(run->settings.seed, 42);
+    assert_int_equal(run->resident.resumed.seen, 3);
+    assert_int_equal(run->task.settings.seed, 42);
     assert_parameter(run, "hidden.weight", -0.500686169);
     assert_parameter(run, "logits.bias", 0.012892566);
     assert_ok(nt_train(run));

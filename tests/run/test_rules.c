@@ -53,7 +53,7 @@ static void each_rule_trains(void **state) {
             heard h = {0};
             nt_run *run;
             assert_ok(make(rules[i].rule, grouped, rules[i].rate, &h, &run));
-            assert_int_equal(run->layout.group_count, 1 + grouped);
+            assert_int_equal(run->traced.layout.group_count, 1 + grouped);
             assert_ok(nt_train_more(run, 25, 0));
             if (!(h.epoch_losses[24] < h.epoch_losses[0] / 2))
                 fail_msg("%s: loss %g, then %g", nt_rule_name(rules[i].rule), h.epoch_losses[0], h.epoch_losses[24]);

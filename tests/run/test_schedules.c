@@ -96,14 +96,14 @@ static void assert_bound(const char *name, int field, int group) {
     nt_run_options options = quiet_options(NULL);
     options.schedules = only(name, nt_schedule_constant(0.25));
     nt_run *run = make(&e, options);
-    assert_int_equal(run->binding_count, 1);
-    assert_true(run->schedules_from_option);
-    assert_int_equal(run->bindings[0].field, field);
-    assert_int_equal(run->bindings[0].group, group);
-    assert_int_equal(nt__field_scheduled(run, SMOOTHING), field == SMOOTHING);
-    assert_int_equal(nt__field_scheduled(run, LEARNING_RATE), field == LEARNING_RATE);
-    assert_int_equal(run->rates[0].binding != NULL, field < 0 && group != 1);
-    assert_int_equal(run->rates[1].binding != NULL, field < 0 && group != 0);
+    assert_int_equal(run->resident.binding_count, 1);
+    assert_true(run->resident.schedules_from_option);
+    assert_int_equal(run->resident.bindings[0].field, field);
+    assert_int_equal(run->resident.bindings[0].group, group);
+    assert_int_equal(nt__field_scheduled(&run->resident, SMOOTHING), field == SMOOTHING);
+    assert_int_equal(nt__field_scheduled(&run->resident, LEARNING_RATE), field == LEARNING_RATE);
+    assert_int_equal(run->resident.rates[0].binding != NULL, field < 0 && group != 1);
+    assert_int_equal(run->resident.rates[1].binding != NULL, field < 0 && group != 0);
     nt_run_free(run);
 }
 
@@ -189,18 +189,18 @@ static void the_option_replaces_the_hook(void **state) {
     nt_run_options options = quiet_options(NULL);
     declared = nt_schedule_constant(0.5);
     nt_run *run = make(&e, options);
-    assert_int_equal(run->binding_count, 1);
-    assert_false(run->schedules_from_option);
-    assert_true(nt__field_scheduled(run, SMOOTHING));
+    assert_int_equal(run->resident.binding_count, 1);
+    assert_false(run->resident.schedules_from_option);
+    assert_true(nt__field_scheduled(&run->resident, SMOOTHING));
     nt_run_free(run);
     options.schedules = only("count", nt_schedule_constant(3));
     run = make(&e, options);
-    assert_int_equal(run->binding_count, 1);
-    assert_int_equal(run->bindings[0].field, COUNT);
+    assert_int_equal(run->resident.binding_count, 1);
+    assert_int_equal(run->resident.bindings[0].field, COUNT);
     nt_run_free(run);
     options.schedules = (nt_named_schedule[]){{0}};
     run = make(&e, options);
-    assert_int_equal(run->binding_count, 0);
+    assert_int_equal(run->resident.binding_count, 0);
     nt_run_free(run);
     declared = nt_schedule_constant(NAN);
     options = quiet_options(NULL);
@@ -240,14 +240,14 @@ static void a_function_is_asked_once_a_step(void **state) {
     options.schedules = only("opt.learning_rate", nt_schedule_of(record, &a));
     nt_run *run = make(&e, options);
     assert_int_equal(a.count, 0);
-    assert_int_equal(run->horizon, 6); /* max_epochs (batches / accum), whatever max_steps is */
+    assert_int_equal(run->resident.horizon, 6); /* max_epochs (batches / accum), whatever max_steps is */
     assert_ok(nt_train(run));
     assert_int_equal(nt_run_step(run), 2);
     assert_int_equal(a.count, 2);
     assert_int_equal(a.steps[0], 1);
     assert_int_equal(a.steps[1], 2);
     assert_int_equal(a.total, 6);
-    assert_true(run->rates[0].value == 0.25);
+    assert_true(run->resident.rates[0].value == 0.25);
     nt_run_free(run);
 }
 
@@ -270,7 +270,7 @@ static void steps_go_on_over_epochs(void **state) {
         assert_int_equal(a.steps[i], i + 1);
         assert_int_equal(h.steps[i], i + 1);
     }
-    assert_true(((const Names *)run->fields)->smoothing == (float)(0.5 / 12)); /* an f64 lands as f32 */
+    assert_true(((const Names *)run->task.fields)->smoothing == (float)(0.5 / 12)); /* an f64 lands as f32 */
     nt_run_free(run);
 }
 
@@ -286,7 +286,7 @@ static void a_scheduled_field_reaches_the_program(void **state) {
         if (i) options.schedules = only("smoothing", nt_schedule_linear(0, 0.875, .steps = 7));
         nt_run *run = make(&e, options);
         assert_ok(nt_train(run));
-        const Names *fields = run->fields;
+        const Names *fields = run->task.fields;
         assert_true(fields->smoothing == (i ? 0.875f : 0.125f)); /* the value of step 8 */
         assert_true(fields->learning_rate == 1 && fields->device == 0 && fields->count == 0);
         weights[i] = nt_run_parameter(run, "logits.weight");
@@ -309,7 +309,7 @@ static void values_must_fit_the_field(void **state) {
     options.schedules = only("count", nt_schedule_linear(0, 8));
     nt_run *run = make(&e, options);
     assert_ok(nt_train(run)); /* 0, 1, 2, ... */
-    assert_int_equal(((const Names *)run->fields)->count, 7);
+    assert_int_equal(((const Names *)run->task.fields)->count, 7);
     nt_run_free(run);
     options.schedules = only("count", nt_schedule_linear(0, 1));
     run = make(&e, options);
@@ -400,9 +400,9 @@ static void past_the_horizon(void **state) {
     nt_run *run = make(&e, options);
     nt_notice_function before = nt_set_notice(keep_notice, NULL);
     notices = 0;
-    for (run->step = 6; run->step < 12; run->step++) {
-        assert_ok(nt__schedules_apply(run));
-        assert_true(run->rates[0].value == (run->step < 8 ? (double)run->step + 1 : 8));
+    for (run->resident.step = 6; run->resident.step < 12; run->resident.step++) {
+        assert_ok(nt__schedules_apply(&run->resident));
+        assert_true(run->resident.rates[0].value == (run->resident.step < 8 ? (double)run->resident.step + 1 : 8));
     }
     assert_int_equal(notices, 1);
     assert_string_equal(notice,
@@ -426,9 +426,10 @@ static void training_past_the_end_is_told_once(void **state) {
     nt_run *run = make(&e, options);
     nt_notice_function before = nt_set_notice(keep_notice, NULL);
     notices = 0;
-    for (run->step = 0; run->step < 8; run->step++) assert_ok(nt__schedules_apply(run));
+    for (run->resident.step = 0; run->resident.step < 8; run->resident.step++)
+        assert_ok(nt__schedules_apply(&run->resident));
     assert_int_equal(notices, 0);
-    for (; run->step < 12; run->step++) assert_ok(nt__schedules_apply(run));
+    for (; run->resident.step < 12; run->resident.step++) assert_ok(nt__schedules_apply(&run->resident));
     assert_int_equal(notices, 1);
     assert_string_equal(notice, "Names: schedule opt.learning_rate is over at step 8: it stays at 0 from here on");
     nt_set_notice(before, NULL);
@@ -520,9 +521,9 @@ static void assert_rates(double base, const nt_named_schedule *list, double firs
     const double wanted[] = {first, second};
     for (int g = 0; g < 2; g++) {
         float element;
-        assert_true(fabs(run->rates[g].value - wanted[g]) < 1e-15);
-        assert_ok(nt__buffer_read(run->engine, &run->rates[g].buffer, &element));
-        assert_true(element == (float)run->rates[g].value);
+        assert_true(fabs(run->resident.rates[g].value - wanted[g]) < 1e-15);
+        assert_ok(nt__buffer_read(run->traced.engine, &run->resident.rates[g].buffer, &element));
+        assert_true(element == (float)run->resident.rates[g].value);
     }
     nt_run_free(run);
 }
@@ -551,8 +552,8 @@ typedef struct ratio_check {
 static void check_ratio(const nt_event *event, void *context) {
     ratio_check *c = context;
     if (event->kind != NT_EVENT_STEP) return;
-    assert_true(fabs(c->run->rates[1].value / c->run->rates[0].value - 0.1) < 1e-15);
-    if (c->count < 8) c->values[c->count++] = c->run->rates[0].value;
+    assert_true(fabs(c->run->resident.rates[1].value / c->run->resident.rates[0].value - 0.1) < 1e-15);
+    if (c->count < 8) c->values[c->count++] = c->run->resident.rates[0].value;
 }
 
 static void the_ratio_stays_over_the_steps(void **state) {
@@ -601,7 +602,7 @@ static void a_hundred_steps_compile_nothing(void **state) {
     char hexadecimal[16];
     memcpy(&bits, &rate, sizeof bits);
     snprintf(hexadecimal, sizeof hexadecimal, "%08X", bits);
-    assert_null(strstr(nt__program_text(run->programs.optimizer), hexadecimal));
+    assert_null(strstr(nt__program_text(run->traced.programs.optimizer), hexadecimal));
     nt_run_free(run);
 }
 
@@ -625,7 +626,7 @@ static void without_training_there_are_no_schedules(void **state) {
     assert_fails(nt_run_new(&evaluated, &e, &options, &run), NT_INVALID, "schedules is for training");
     options.evaluate_only = true; /* the same options as in training are no mistake */
     assert_ok(nt_run_new(&evaluated, &e, &options, &run));
-    assert_int_equal(run->binding_count, 0);
+    assert_int_equal(run->resident.binding_count, 0);
     assert_ok(nt_validate(run, NULL));
     nt_run_free(run);
 }

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "nitro.h"
-#include "run/plan.h"
+#include "run/run.h"
 #include "run/run_internal.h"
 
 #define SOURCES(FIELD, DEVICE, GRAPH_CONST)                      \
@@ -125,7 +125,7 @@ static nt_run *plan_of(const nt_experiment *experiment, const nt_run_options *op
 
 static void assert_found(const nt_experiment *experiment, const nt_run_options *options, const nt__settings *expected) {
     nt_run *run = plan_of(experiment, options);
-    const nt__settings *s = &run->settings;
+    const nt__settings *s = &run->task.settings;
     assert_string_equal(s->run_dir, expected->run_dir);
     assert_int_equal(s->seed, expected->seed);
     assert_int_equal(s->max_epochs, expected->max_epochs);
@@ -196,8 +196,8 @@ static const char *hook_log(const void *e) {
 static void assert_log(const nt_experiment *experiment, const char *option, const char *log, nt__source from) {
     const nt_run_options options = {.quiet = true, .log = option};
     nt_run *run = plan_of(experiment, &options);
-    assert_string_equal(run->settings.log, log);
-    assert_int_equal(run->settings.from.log, from);
+    assert_string_equal(run->task.settings.log, log);
+    assert_int_equal(run->task.settings.from.log, from);
     nt_run_free(run);
 }
 
@@ -229,8 +229,8 @@ static void a_hook_is_asked_once(void **state) {
     calls = 0;
     assert_int_equal(nt__plan_new(&hooked, &fields, NULL, &run), NT_OK);
     assert_int_equal(calls, 1);
-    assert_string_equal(run->settings.run_dir, "from-field");
-    assert_int_equal(run->settings.from.run_dir, NT__FROM_FIELD);
+    assert_string_equal(run->task.settings.run_dir, "from-field");
+    assert_int_equal(run->task.settings.from.run_dir, NT__FROM_FIELD);
     nt_run_free(run);
 }
 
@@ -240,7 +240,7 @@ static void the_report_names_the_sources(void **state) {
     const nt_run_options options = {.seed = {true, 5}, .checkpoint_metric = "f1", .quiet = true};
     nt_run *run = plan_of(&hooked, &options);
     nt__text text = {0};
-    nt__report_add(run, &text);
+    nt__report_add(&run->resident, &text);
     static const char *const lines[] = {"run_dir: from-hook [hook]\n",      "seed: 5 [option]\n",
                                         "max_epochs: 3 [hook]\n",           "accum: 3 [hook]\n",
                                         "learning_rate: 3 [hook]\n",        "gradient clip: norm 3 [hook]\n",
@@ -301,7 +301,7 @@ static const char *hook_mode(const void *e) {
 static void assert_mode_of(const char *metric, const char *given, const char *mode) {
     const nt_run_options options = {.checkpoint_metric = metric, .checkpoint_mode = given};
     nt_run *run = plan_of(Sources_experiment(), &options);
-    assert_string_equal(run->settings.checkpoint_mode, mode);
+    assert_string_equal(run->task.settings.checkpoint_mode, mode);
     nt_run_free(run);
 }
 
@@ -309,7 +309,7 @@ static void how_records_are_kept_is_a_setting_too(void **state) {
     (void)state;
     nt_experiment hooked = *Sources_experiment();
     nt_run *run = plan_of(&hooked, NULL);
-    const nt__settings *s = &run->settings;
+    const nt__settings *s = &run->task.settings;
     assert_true(s->checkpoint && s->checkpoint_keep_latest);
     assert_int_equal(s->checkpoint_keep, 3);
     assert_string_equal(s->checkpoint_metric, "val_loss");
@@ -321,7 +321,7 @@ static void how_records_are_kept_is_a_setting_too(void **state) {
     hooked.hooks.checkpoint_mode = hook_mode;
     const nt_run_options options = {.checkpoint_metric = "accuracy", .checkpoint_every_minutes = {true, 0.5}};
     run = plan_of(&hooked, &options);
-    s = &run->settings;
+    s = &run->task.settings;
     assert_int_equal(s->checkpoint_keep, 3);
     assert_int_equal(s->from.checkpoint_keep, NT__FROM_HOOK);
     assert_string_equal(s->checkpoint_metric, "accuracy");
@@ -330,7 +330,7 @@ static void how_records_are_kept_is_a_setting_too(void **state) {
     nt_run_free(run);
     hooked.hooks.checkpoint = hook_truth;
     run = plan_of(&hooked, NULL);
-    assert_false(run->settings.checkpoint);
+    assert_false(run->task.settings.checkpoint);
     nt_run_free(run);
     assert_mode_of("accuracy", NULL, "max");
     assert_mode_of("val_loss", NULL, "min");
@@ -383,14 +383,14 @@ static void every_setting_is_told_when_it_is_given(void **state) {
         if (!give(setting, &options)) fail_msg("no value of %s in this test", setting->name);
         nt_run *run = plan_of(Plain_experiment(), &options);
         nt__text text = {0};
-        nt__report_add(run, &text);
+        nt__report_add(&run->resident, &text);
         snprintf(line, sizeof line, "\n  %s: ", setting->name);
         const char *found = strstr(text.data, line), *end = found ? strchr(found + 1, '\n') : NULL;
         if (setting->told & NT__NOT_IN_REPORT)
             assert_null(found);
         else if (!end || strncmp(end - strlen("[option]"), "[option]", strlen("[option]")) != 0)
             fail_msg("no line of %s as an option in\n%s", setting->name, text.data);
-        assert_int_equal(nt__setting_source(setting, &run->settings), NT__FROM_OPTION);
+        assert_int_equal(nt__setting_source(setting, &run->task.settings), NT__FROM_OPTION);
         nt__text_free(&text);
         nt_run_free(run);
     }

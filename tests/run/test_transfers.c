@@ -170,7 +170,7 @@ static void an_evaluation_uploads_its_batches(void **state) {
     /* Batches of 16, 16 and 8 rows; forward and loss read x and label. */
     assert_uploads((const moved[NT__PURPOSE_COUNT]){[NT__STAGED] = {2 * 3, 3 * BATCH_BYTES}});
     assert_downloads((const moved[NT__PURPOSE_COUNT]){[NT__OUTPUT] = {2 * 3, 40 * 2 * 4 + 3 * 4}});
-    assert_true(((const Toy *)run->fields)->smoothing == 0.0625f); /* of step 8 */
+    assert_true(((const Toy *)run->task.fields)->smoothing == 0.0625f); /* of step 8 */
     nt_run_free(run);
 }
 

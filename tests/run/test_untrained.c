@@ -187,7 +187,7 @@ static void every_line_comes_once(void **state) {
     c.experiment.hooks.max_steps = one;
     options.compute_dtype = "f16";
     assert_ok(start(&c, options, &run));
-    assert_int_equal(run->settings.seed, 42);
+    assert_int_equal(run->task.settings.seed, 42);
     nt_run_free(run);
     assert_int_equal(count_told("the seed is that of the checkpoint, 42, not 7 as it was asked for"), 1);
     assert_int_equal(count_told("goes on with run"), 1);

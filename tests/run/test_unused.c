@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "run/plan.h"
+#include "run/run.h"
 #include "run/run_internal.h"
 #include "toy.h"
 
@@ -140,7 +140,7 @@ static void a_rate_that_nothing_uses_is_refused(void **state) {
     nt_run_free(run);
     e.decays_from_rate = true; /* the hook reads the field, which has what was given */
     assert_ok(plan_with_rate(&e, NULL, &run));
-    assert_true(nt__schedule_value(&run->bindings[0].schedule, 1, 16) > 5e-3);
+    assert_true(nt__schedule_value(&run->resident.bindings[0].schedule, 1, 16) > 5e-3);
     nt_run_free(run);
 }
 
@@ -153,9 +153,9 @@ static void a_field_gives_each_setting(void **state) {
     size_t length;
     Rated e = Rated_defaults();
     assert_ok(plan(&e, NULL, &run));
-    assert_true(run->settings.learning_rate == 3e-3);
-    assert_string_equal(run->settings.log, "csv");
-    assert_int_equal(run->settings.max_epochs, 4);
+    assert_true(run->task.settings.learning_rate == 3e-3);
+    assert_string_equal(run->task.settings.log, "csv");
+    assert_int_equal(run->task.settings.max_epochs, 4);
     FILE *out = open_memstream(&text, &length);
     assert_ok(nt_run_report(run, out));
     fclose(out);
@@ -174,7 +174,7 @@ static void a_rate_without_use_is_not_reported(void **state) {
     Rated e = Rated_defaults();
     e.scheduled = true;
     assert_ok(plan(&e, NULL, &run));
-    assert_false(nt__uses_base_rate(run));
+    assert_false(nt__uses_base_rate(&run->resident));
     FILE *out = open_memstream(&text, &length);
     assert_ok(nt_run_report(run, out));
     fclose(out);
@@ -191,10 +191,10 @@ static void a_field_has_the_value_of_the_option(void **state) {
     e.scheduled = true;
     nt_run_options options = {.max_epochs = {true, 7}, .log = "jsonl"};
     assert_ok(plan(&e, &options, &run));
-    const Rated *own_fields = run->fields;
+    const Rated *own_fields = run->task.fields;
     assert_int_equal(own_fields->max_epochs, 7);
     assert_string_equal(own_fields->log, "jsonl");
-    assert_int_equal(run->bindings[0].schedule.steps, 28);
+    assert_int_equal(run->resident.bindings[0].schedule.steps, 28);
     assert_int_equal(e.max_epochs, 4);
     nt_run_free(run);
     options.max_epochs.value = (int64_t)1 << 40; /* more than an int */

@@ -217,8 +217,8 @@ static uint64_t peak_of(int64_t accum) {
     e.batch = 1;
     uint64_t peak = 0;
     nt_run *run = make(&e, accum, 0, 4, NULL);
-    run->on_event = note_peak;
-    run->event_context = &peak;
+    run->task.on_event = note_peak;
+    run->task.event_context = &peak;
     assert_ok(nt_train(run));
     nt_run_free(run);
     assert_true(peak > 0);

@@ -56,8 +56,8 @@ static void a_checkpoint_is_a_start(void **state) {
     assert_memory_equal(mean->data, nt__record_find(&t.record, "states/norm.mean")->data, mean->bytes);
     nt_array_free(mean);
     float moments[56];
-    assert_int_equal(run->device.states[0].bytes, sizeof moments);
-    assert_ok(nt__buffer_read(run->engine, &run->device.states[0], moments));
+    assert_int_equal(run->resident.device.states[0].bytes, sizeof moments);
+    assert_ok(nt__buffer_read(run->traced.engine, &run->resident.device.states[0], moments));
     for (size_t i = 0; i < 56; i++) assert_true(moments[i] == 0); /* the optimizer begins anew */
     nt_run_free(run);
     options.evaluate_only = true;
@@ -104,7 +104,7 @@ static void the_optimizer_can_be_taken_too(void **state) {
     const nt__named_array *m = nt__record_find(&t.record, "optimizer/default/0.Adam.m");
     assert_non_null(m);
     nt_array *now = nt_array_new(m->type.dtype, m->type.shape);
-    assert_ok(nt__buffer_read(run->engine, &run->device.states[0], now->data));
+    assert_ok(nt__buffer_read(run->traced.engine, &run->resident.device.states[0], now->data));
     assert_memory_equal(now->data, m->data, now->bytes);
     nt_array_free(now);
     nt_run_free(run);
@@ -199,7 +199,7 @@ static void an_older_checkpoint_gives_its_fields(void **state) {
     nt_set_notice(keep_notice, NULL);
     assert_ok(start(&c, options, &run));
     assert_told(": draws = true, normed = true\n");
-    const Course *e = run->fields;
+    const Course *e = run->task.fields;
     assert_true(e->draws && e->normed && !e->weighted);
     assert_int_equal(count_told("trained"), 0);
     nt_run_free(run);
@@ -224,7 +224,7 @@ static int64_t end_with_the_best(const course *c, const char *mode) {
     assert_int_equal(nt_run_epoch(run), 3);
     assert_int_equal(nt_run_step(run), 12);
     assert_ok(nt__manifest_read(course_folder(), &manifest));
-    const nt__retention kept = nt__run_retention(run);
+    const nt__retention kept = nt__retention_of(&run->task.settings);
     const nt__record_entry *entry = nt__manifest_best(&manifest, run->recording.id, false, &kept);
     assert_non_null(entry);
     int64_t epoch = entry->epoch;

@@ -296,17 +296,18 @@ static bool same_text(const nt__program *a, const nt__program *b) {
 
 /* One program for full batches and one for the short last one. */
 static bool same_evaluations(const nt_run *a, const nt_run *b) {
-    bool same = a->programs.evaluation_count == b->programs.evaluation_count;
-    for (size_t i = 0; same && i < a->programs.evaluation_count; i++)
-        same = same_text(a->programs.evaluations[i].program, b->programs.evaluations[i].program);
+    bool same = a->traced.programs.evaluation_count == b->traced.programs.evaluation_count;
+    for (size_t i = 0; same && i < a->traced.programs.evaluation_count; i++)
+        same = same_text(a->traced.programs.evaluations[i].program, b->traced.programs.evaluations[i].program);
     return same;
 }
 
 static unsigned moved(const nt_run *a, const nt_run *b) {
-    return (same_text(a->programs.gradient, b->programs.gradient) ? 0 : GRADIENT) |
-           (same_text(a->programs.optimizer, b->programs.optimizer) ? 0 : OPTIMIZER) |
-           (same_text(a->programs.forward, b->programs.forward) ? 0 : FORWARD) |
-           (same_evaluations(a, b) ? 0 : EVALUATION) | (!a->programs.average == !b->programs.average ? 0 : AVERAGE);
+    return (same_text(a->traced.programs.gradient, b->traced.programs.gradient) ? 0 : GRADIENT) |
+           (same_text(a->traced.programs.optimizer, b->traced.programs.optimizer) ? 0 : OPTIMIZER) |
+           (same_text(a->traced.programs.forward, b->traced.programs.forward) ? 0 : FORWARD) |
+           (same_evaluations(a, b) ? 0 : EVALUATION) |
+           (!a->traced.programs.average == !b->traced.programs.average ? 0 : AVERAGE);
 }
 
 static uint64_t misses_of(nt_run *run) {
@@ -321,15 +322,15 @@ static uint64_t programs(const nt_run *run, unsigned moves) {
     uint64_t count = 0;
     for (unsigned bit = GRADIENT; bit <= OPTIMIZER; bit <<= 1) count += (moves & bit) != 0;
     count += (moves & AVERAGE) != 0;
-    return count + (moves & EVALUATION ? run->programs.evaluation_count : 0);
+    return count + (moves & EVALUATION ? run->traced.programs.evaluation_count : 0);
 }
 
 static void check_row(size_t index) {
     variant v = base(rows[index].metrics_kind);
     nt_cache_reset();
     nt_run *before = make(&v);
-    assert_int_equal(before->programs.evaluation_count, 2);
-    assert_int_equal(misses_of(before), 2 + before->programs.evaluation_count);
+    assert_int_equal(before->traced.programs.evaluation_count, 2);
+    assert_int_equal(misses_of(before), 2 + before->traced.programs.evaluation_count);
     rows[index].change(&v);
     nt_run *after = make(&v);
     unsigned moves = moved(before, after);
