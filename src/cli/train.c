@@ -82,9 +82,9 @@ static nt__exit_code train(nt__session *session) {
     if (status == NT_OK) return NT__EXIT_DONE;
     if (status == NT_INTERRUPTED)
         nt__fail(status, "stopped on request after step %lld; %s", (long long)step,
-                 step == 0                   ? "nothing was trained and nothing is saved"
+                 step == 0                                 ? "nothing was trained and nothing is saved"
                  : nt__run_keeps_checkpoints(session->run) ? "the parameters are saved, and --resume goes on from here"
-                                             : "the parameters are saved");
+                                                           : "the parameters are saved");
     return nt__session_fail(session, status);
 }
 
