@@ -1,5 +1,5 @@
 /* Dense row-major arrays in host memory, reference counted.
- * Not here: reading them from files (idx.c, safetensors.c), or device memory.
+ * Not here: reading them from files (the folder format), or device memory.
  */
 #include "array/array.h"
 

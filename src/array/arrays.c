@@ -1,5 +1,5 @@
 /* Sets of named arrays.
- * Not here: files of them (safetensors.c).
+ * Not here: files of them (the folder format).
  */
 #include <string.h>
 

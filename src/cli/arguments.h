@@ -2,7 +2,7 @@
 #ifndef NT_CLI_ARGUMENTS_H
 #define NT_CLI_ARGUMENTS_H
 
-#include "cli/words.h"
+#include "base/words.h"
 #include "nitro/run.h"
 #include "optim/optim.h"
 

@@ -2,18 +2,10 @@
 #ifndef NT_CLI_CLI_H
 #define NT_CLI_CLI_H
 
-#include <sys/types.h>
-
 #include "cli/arguments.h"
-#include "cli/build.h"
+#include "build/build.h"
 #include "cli/terminal.h"
-
-typedef enum nt__exit_code {
-    NT__EXIT_DONE = 0,
-    NT__EXIT_FAILED = 1,       /* what was asked for did not work out, as when a run refuses a value of its type */
-    NT__EXIT_WRONG_USE = 2,    /* found before there is a run: an unknown command or flag, a value of the wrong type */
-    NT__EXIT_INTERRUPTED = 130 /* by SIGINT or SIGTERM; other signals: 128 and their number */
-} nt__exit_code;
+#include "process/process.h"
 
 /* What a command does, which says what of the manual is about it. */
 typedef enum nt__does {
@@ -41,9 +33,10 @@ typedef struct nt__command {
 const nt__command *nt__command_at(size_t index);
 const nt__command *nt__command_find(const char *name);
 
-#define COMMAND(NAME, name) extern const nt__command nt__##name##_command;
-#include "cli/commands.def"
-#undef COMMAND
+/* Those that there are, NULL after the last: to be said once, before the others are asked. */
+void nt__commands_register(const nt__command *const *commands);
+
+/* ---- failures (fail.c) ------------------------------------------------------------------------------------------ */
 
 /* Prints "nitro: " and the thread's message, and returns `code`. */
 nt__exit_code nt__report(nt__exit_code code);
@@ -97,6 +90,8 @@ nt__exit_code nt__session_plan(const nt__arguments *arguments, const char *comma
 nt__exit_code nt__session_close(nt__session *session, nt__exit_code code);
 /* Clears the progress line and reports why the work ended. */
 nt__exit_code nt__session_fail(nt__session *session, nt_status status);
+/* The folder that a command was given, else the newest run below runs/. The caller frees it. */
+nt_status nt__choose_run(const nt__arguments *arguments, char **out);
 /* Path of the parameters of a run; NULL when memory is short. The caller frees it. */
 char *nt__session_weights(const nt__session *session);
 /* Writes the parameters; a former file becomes "<path>.previous". Refused where they would replace a file and are
@@ -117,43 +112,5 @@ nt_status nt__prediction_read(const nt__command_options *options, nt__prediction
 nt_status nt__prediction_make(const nt__prediction *prediction, const nt_experiment *experiment, nt_run *run,
                               nt__terminal *terminal);
 void nt__prediction_free(nt__prediction *prediction);
-
-/* The signals that ask for an end are SIGINT, SIGTERM, SIGHUP and SIGXCPU; one that is ignored when the command begins
- * stays ignored. From the first call to the last they end nothing but the compiler; the others tell whether one came.
- */
-void nt__signals_note(void);
-bool nt__signals_noted(void);
-bool nt__signals_note_end(void);
-/* fork, of the process that such a signal ends too until it is said that it has ended. */
-pid_t nt__signals_fork(void);
-void nt__signals_child_ended(void);
-/* Of a command that such a signal ended; else NT__EXIT_INTERRUPTED. */
-nt__exit_code nt__signals_exit_code(void);
-
-/* From here on a crash ends with a line that says in which hook, by which signal and where: the line in the source of
- * the object that was named last, else that of the newest traced call. */
-void nt__crash_watch(void);
-void nt__crash_object(const char *path);
-
-/* From here on exit, which only the code of an experiment calls, is a failure that is told. To be said again when the
- * engine is open: what is registered last comes first, before the engine is taken down under its threads. */
-void nt__forbid_exit(void);
-void nt__allow_exit(void);
-
-/* The first signal ends the process at once until nt__signals_run_begins; then it asks the run to stop, and ends the
- * process in a moment unless nt__signals_step_ended says that there is something to keep. The second ends the process.
- */
-void nt__stop_on_signals(void);
-void nt__signals_run_begins(void);
-void nt__signals_step_ended(void);
-
-/* At a prompt SIGINT ends what runs between nt__work_begin and nt__work_end, or the line that is typed; the others end
- * the shell after that. */
-void nt__interrupt_on_signals(void);
-void nt__work_begin(void);
-void nt__work_end(void);
-/* Whether there was a SIGINT since the last question; runs may go on again. */
-bool nt__interrupt_take(void);
-bool nt__end_requested(void);
 
 #endif

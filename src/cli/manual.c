@@ -5,8 +5,7 @@
 
 #include <string.h>
 
-#include "cli/print.h"
-#include "cli/table.h"
+#include "show/show.h"
 #include "experiment/experiment.h"
 #include "run/run.h"
 #include "setting/setting.h"

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 
-#include "cli/print.h"
+#include "show/show.h"
 
 enum { LINE_SIZE = 256, USUAL_COLUMNS = 80 };
 static const double least_pause = 0.1;

@@ -6,7 +6,5 @@
 
 /* Of u8 [height, width, channels], 1, 3 or 4 channels. The caller frees *png. NT_NOT_FOUND: built without libpng. */
 nt_status nt__png_of(const nt_array *pixels, void **png, size_t *length);
-/* Error when it is no such array. */
-nt_status nt__check_image(const nt_array *pixels);
 
 #endif

@@ -71,4 +71,7 @@ void nt__csv_put(nt__text *row, const char *text);
  * "previous.events.*"; one that goes on cuts them where it does, and tells readers with the record of a start. */
 extern const nt_logger nt__tensorboard_logger;
 
+/* Error when it is no array of an image: u8 [height, width, channels], 1, 3 or 4 channels. */
+nt_status nt__check_image(const nt_array *pixels);
+
 #endif

@@ -1,8 +1,8 @@
 /* What an image is.
  * Not here: its form in a file (image.c).
  */
-#include "base/base.h"
-#include "log/image.h"
+#include "array/array.h"
+#include "log/log.h"
 
 nt_status nt__check_image(const nt_array *pixels) {
     char text[NT__TYPE_TEXT];

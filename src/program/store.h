@@ -3,7 +3,7 @@
 #ifndef NT_PROGRAM_STORE_H
 #define NT_PROGRAM_STORE_H
 
-#include "program/disk.h"
+#include "disk/disk.h"
 #include "program/program_internal.h"
 
 /* What came of a look at the disk. */

@@ -14,7 +14,7 @@
 
 #include <jansson.h>
 
-#include "array/array.h"
+#include "format/format.h"
 
 /* ---- a record in memory (record.c) ------------------------------------------------------------------------------ */
 

@@ -4,7 +4,6 @@
  */
 #include <string.h>
 
-#include "log/image.h"
 #include "run/run_internal.h"
 
 static nt_status check_log(const nt_run *run, const char *call, const char *name, const void *what,

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
-#include "cli/build.h"
+#include "build/build.h"
 #include "command.h"
 
 /* ---- a compiler that is watched --------------------------------------------------------------------------------- */

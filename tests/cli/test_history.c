@@ -13,7 +13,7 @@
 #include <utime.h>
 
 #include "../history/logs.h"
-#include "cli/history.h"
+#include "show/show.h"
 #include "command.h"
 
 static const char finished[] = "{\"status\":\"completed\",\"seconds\":75,\"type\":\"finish\"}\n";

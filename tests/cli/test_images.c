@@ -10,7 +10,7 @@
 
 #include "command.h"
 
-#include "array/array.h"
+#include "format/format.h"
 #include "nitro.h"
 
 enum { IMAGES = 6, PIXELS = 784 };

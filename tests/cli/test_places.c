@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
-#include "cli/build.h"
+#include "build/build.h"
 #include "command.h"
 
 enum { STRANGER = 12345, PATIENCE = 60 }; /* seconds, also under a load */

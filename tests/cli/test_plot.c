@@ -11,8 +11,7 @@
 #include <stdlib.h>
 
 #include "../history/logs.h"
-#include "cli/history.h"
-#include "cli/line_diff.h"
+#include "show/show.h"
 #include "command.h"
 
 /* ---- curves in the terminal ------------------------------------------------------------------------------------- */

@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "cli/build.h"
+#include "build/build.h"
 
 static void assert_sources(const char *given, const char *read, const char *expected) {
     nt__arena arena = {0};

@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 
 #include "../base/scratch.h"
-#include "array/array.h"
+#include "format/format.h"
 
 static char nitro[SCRATCH_PATH], example[SCRATCH_PATH];
 

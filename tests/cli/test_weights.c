@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "array/array.h"
+#include "format/format.h"
 #include "command.h"
 
 /* What derive finds in the data is what predictions are in units of; forward reads one field, or two. */

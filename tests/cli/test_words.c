@@ -10,8 +10,8 @@
 #include <string.h>
 
 #include "../base/scratch.h"
-#include "cli/objects.h"
-#include "cli/table.h"
+#include "build/build.h"
+#include "show/show.h"
 
 /* ---- splitting -------------------------------------------------------------------------------------------------- */
 

@@ -16,7 +16,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
-#include "array/array.h"
+#include "format/format.h"
 #include "nitro/checkpoint.h"
 #include "record/record_internal.h"
 

@@ -12,12 +12,12 @@
 
 #include "array/array.h"
 #include "cli/arguments.h"
-#include "cli/objects.h"
+#include "build/build.h"
 #include "experiment/experiment.h"
 #include "history/history.h"
 #include "nitro.h"
 #include "optim/optim.h"
-#include "program/disk.h"
+#include "disk/disk.h"
 #include "record/record.h"
 #include "weights/weights.h"
 

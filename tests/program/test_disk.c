@@ -16,7 +16,7 @@
 #include <time.h>
 
 #include "../base/scratch.h"
-#include "program/disk.h"
+#include "disk/disk.h"
 
 #define COUNT_OF(list) (sizeof(list) / sizeof *(list))
 

@@ -13,7 +13,7 @@
 
 #include "../fake/fake.h"
 #include "../xla/engine.h"
-#include "program/disk.h"
+#include "disk/disk.h"
 #include "program/program.h"
 
 /* ---- programs of one vector ------------------------------------------------------------------------------------- */

@@ -8,6 +8,7 @@
 #include <math.h>
 
 #include "made.h"
+#include "format/format.h"
 
 static void write_made(const char *path, int64_t version) {
     nt__record record;

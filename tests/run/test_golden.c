@@ -7,6 +7,7 @@
 #include <jansson.h>
 
 #include "toy.h"
+#include "format/format.h"
 
 static json_t *golden; /* the run under test */
 

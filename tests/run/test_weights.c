@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "course.h"
+#include "format/format.h"
 
 static course make_normed(void) {
     course c = make_course();

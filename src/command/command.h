@@ -1,0 +1,12 @@
+/* The commands of nitro: each is a row at the end of its own file.
+ */
+#ifndef NT_COMMAND_COMMAND_H
+#define NT_COMMAND_COMMAND_H
+
+#include "cli/cli.h"
+
+#define COMMAND(NAME, name) extern const nt__command nt__##name##_command;
+#include "cli/commands.def"
+#undef COMMAND
+
+#endif
