@@ -7,6 +7,7 @@
 #include <math.h>
 
 #include "bench.h"
+#include "base/files.h"
 #include "optim/rules.h"
 
 enum { ELEMENTS = 1 << 20 };

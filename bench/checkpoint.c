@@ -9,6 +9,7 @@
  * checking its hash; "quit" ends.
  */
 #include "bench.h"
+#include "base/files.h"
 #include "record/record.h"
 
 typedef struct device_state {

@@ -7,6 +7,7 @@
 #include <math.h>
 
 #include "bench.h"
+#include "base/files.h"
 #include "optim/optim.h"
 
 enum { BATCH = 128, MOST_COMPILES = 3 };

@@ -3,6 +3,7 @@
  * there is no gradient. The operations are those of operations.def. Not here: the other sides of the comparison.
  */
 #include "bench.h"
+#include "base/files.h"
 #include "nitro/random.h"
 
 enum { MAX_INPUTS = 3, MOST_RUNS = 400, LEAST_RUNS = 5, MAX_LINE = 128 };

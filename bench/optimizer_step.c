@@ -7,6 +7,7 @@
  * waited for by reading a scalar of its results, and "SECONDS" of all N is printed.
  */
 #include "bench.h"
+#include "base/files.h"
 #include "nitro.h"
 #include "run/run_internal.h"
 

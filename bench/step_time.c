@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "bench.h"
+#include "base/files.h"
 #include "nitro.h"
 
 #define SMALL(FIELD, DEVICE, GRAPH_CONST) DEVICE(float, smoothing, 0.1f, "label smoothing")

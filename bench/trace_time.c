@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "bench.h"
+#include "base/files.h"
 #include "run/run_internal.h"
 #include "step/tracing.h"
 

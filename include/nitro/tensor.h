@@ -67,6 +67,15 @@ static inline nt_tensor nt_tensor_number(double number) {
 }
 #define NT_TENSOR(x) _Generic((x), nt_tensor : nt_tensor_itself, default : nt_tensor_number)(x)
 
+/* The axes of a reduction: a leading marker lets the list be empty. Always inline, for gcc warns where it makes a copy
+ * of the function that does not read an empty list. */
+#define NT_AXES_(...) nt_axes_list((int64_t[]){INT64_MIN, ##__VA_ARGS__}, NT_COUNT_(INT64_MIN, ##__VA_ARGS__))
+static inline __attribute__((always_inline)) nt_shape nt_axes_list(const int64_t *marked, int count) {
+    nt_shape axes = {count - 1, {0}};
+    for (int i = 1; i < count && i <= NT_MAX_RANK; i++) axes.dims[i - 1] = marked[i];
+    return axes;
+}
+
 #ifdef __cplusplus
 }
 #endif

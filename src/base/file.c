@@ -1,7 +1,7 @@
 /* The clock, and whole files: read at once, written so that a reader never sees half of one.
  * Not here: what the bytes mean.
  */
-#include "base/base.h"
+#include "base/files.h"
 #include "base/file_internal.h"
 
 #include <errno.h>

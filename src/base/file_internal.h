@@ -2,7 +2,7 @@
 #ifndef NT_BASE_FILE_INTERNAL_H
 #define NT_BASE_FILE_INTERNAL_H
 
-#include "base/base.h"
+#include "base/files.h"
 
 #include <sys/types.h>
 

@@ -1,7 +1,7 @@
 /* Folders: made with their parents, locked, and cleared of what a killed process left.
  * Not here: who may write into one (trust.c).
  */
-#include "base/base.h"
+#include "base/files.h"
 #include "base/file_internal.h"
 
 #include <dirent.h>

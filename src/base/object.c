@@ -2,7 +2,7 @@
  * first touch of what is missing ends the process with SIGBUS.
  * Not here: loading it.
  */
-#include "base/base.h"
+#include "base/files.h"
 
 #include <elf.h>
 #include <errno.h>

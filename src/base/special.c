@@ -1,7 +1,7 @@
 /* Devices and pipes that somebody named to be written to. What reads the other end of a pipe may be late, or never
  * come: the process waits for it until it is asked to stop. Not here: regular files (file.c).
  */
-#include "base/base.h"
+#include "base/files.h"
 #include "base/file_internal.h"
 
 #include <errno.h>

@@ -4,7 +4,7 @@
  * a step of it is this user or root. So dlopen may be given the path.
  * Not here: loading (object.c looks at the file's content).
  */
-#include "base/base.h"
+#include "base/files.h"
 #include "base/file_internal.h"
 
 #include <errno.h>

@@ -2,6 +2,7 @@
  * Not here: where objects are kept and how they are found again (objects.c).
  */
 #include "build/build.h"
+#include "base/files.h"
 
 #include <limits.h>
 #include <stdio.h>

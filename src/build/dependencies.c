@@ -2,6 +2,7 @@
  * Not here: what is done with the files.
  */
 #include "build/build.h"
+#include "base/files.h"
 
 #include <string.h>
 

@@ -9,6 +9,7 @@
  * Not here: making objects (build.c).
  */
 #include "build/build.h"
+#include "base/files.h"
 
 #include <dirent.h>
 #include <errno.h>

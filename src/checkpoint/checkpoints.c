@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "checkpoint/records.h"
+#include "base/files.h"
 
 nt_status nt__recording_describe(nt__recording *recording) {
     if (!recording->traced->train || (!nt__keeps_checkpoints(&recording->task->settings) && !recording->record.facts))

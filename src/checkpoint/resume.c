@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include "checkpoint/records.h"
+#include "base/files.h"
 
 static bool has_record(const nt__recording *recording) {
     return recording->record.facts != NULL;

@@ -6,6 +6,7 @@
  * Not here: what the commands do.
  */
 #include "cli/arguments.h"
+#include "base/files.h"
 
 #include <dirent.h>
 #include <string.h>

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "base/files.h"
 #include "history/history.h"
 
 static const char usual_folder[] = "runs";

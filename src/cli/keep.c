@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/base.h"
+#include "base/files.h"
 #include "cli/cli.h"
 #include "run/run.h"
 

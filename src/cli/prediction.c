@@ -2,6 +2,7 @@
  * Not here: the pass over the arrays (run/predict.c).
  */
 #include "cli/cli.h"
+#include "base/files.h"
 
 #include <string.h>
 

@@ -2,6 +2,7 @@
  * Not here: what is done with the run.
  */
 #include "cli/cli.h"
+#include "base/files.h"
 
 #include <unistd.h>
 

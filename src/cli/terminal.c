@@ -3,6 +3,7 @@
  * Not here: what is measured.
  */
 #include "cli/terminal.h"
+#include "base/files.h"
 
 #include <inttypes.h>
 #include <math.h>

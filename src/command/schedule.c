@@ -2,6 +2,7 @@
  * Not here: what a schedule computes.
  */
 #include "command/command.h"
+#include "base/files.h"
 
 #include <math.h>
 #include <string.h>

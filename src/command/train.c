@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "base/base.h"
+#include "base/files.h"
 #include "run/run.h"
 
 /* "test" is evaluated when the experiment has one, with the parameters that training ended with. */

@@ -2,6 +2,7 @@
  * Not here: which rows are asked for (pass.c), the threads that ask (workers.c).
  */
 #include "data/data_internal.h"
+#include "base/files.h"
 
 #include <inttypes.h>
 #include <pthread.h>

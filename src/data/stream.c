@@ -2,6 +2,7 @@
  * Not here: the threads that read and stage (workers.c), the order of the rows (pass.c).
  */
 #include "data/stream_internal.h"
+#include "base/files.h"
 
 #include <time.h>
 

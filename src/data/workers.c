@@ -5,6 +5,7 @@
  * transfer waits for a slow read, or for a worker that a source has ended.
  */
 #include "data/stream_internal.h"
+#include "base/files.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -3,6 +3,7 @@
  * here: the folder (folder.c), what the bytes mean (the engine).
  */
 #include "disk/disk.h"
+#include "base/files.h"
 
 #include <limits.h>
 #include <stdio.h>

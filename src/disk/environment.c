@@ -2,6 +2,7 @@
  * Not here: what is done when one of them is another.
  */
 #include "disk/disk.h"
+#include "base/files.h"
 
 #include <errno.h>
 #include <stdio.h>

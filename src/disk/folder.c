@@ -2,6 +2,7 @@
  * Not here: what is in a program's file.
  */
 #include "disk/disk.h"
+#include "base/files.h"
 
 #include <dirent.h>
 #include <errno.h>

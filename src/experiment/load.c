@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "experiment/experiment.h"
+#include "base/files.h"
 
 /* ---- a copy ----------------------------------------------------------------------------------------------------- */
 

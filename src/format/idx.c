@@ -3,6 +3,7 @@
  * Not here: what belongs together, such as images and their labels.
  */
 #include "format/input.h"
+#include "base/files.h"
 
 #include <string.h>
 #include <unistd.h>

@@ -3,6 +3,7 @@
  * its memory cannot be counted.
  */
 #include "format/input.h"
+#include "base/files.h"
 
 #include <limits.h>
 #include <string.h>

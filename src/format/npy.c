@@ -3,6 +3,7 @@
  * Not here: archives of several arrays (.npz), and byte orders other than this machine's.
  */
 #include "format/input.h"
+#include "base/files.h"
 
 #include <inttypes.h>
 #include <string.h>

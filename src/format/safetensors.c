@@ -5,6 +5,7 @@
  * or 1 are refused, which that library lets pass.
  */
 #include "format/format.h"
+#include "base/files.h"
 
 #include <jansson.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* Logic, and integers as rows of bits. */
-#include "graph/node.h"
+#include "graph/emit.h"
 
 #define BINARY(name)                                                   \
     nt_tensor nt_##name##_at(nt_tensor a, nt_tensor b, nt_site site) { \

@@ -5,7 +5,7 @@
  */
 #include <string.h>
 
-#include "graph/node.h"
+#include "graph/emit.h"
 
 enum { MOST_ARRAY_BYTES = 1 << 16, MOST_ELEMENTS_OF_A_LINE = 1 << 12 };
 

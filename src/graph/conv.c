@@ -3,7 +3,8 @@
  * convolution that runs a kernel backwards.
  * Not here: pooling (pool.c).
  */
-#include "graph/node.h"
+#include "graph/emit.h"
+#include "graph/window.h"
 
 /* ---- sizes ------------------------------------------------------------------------------------------------------ */
 

@@ -3,8 +3,9 @@
  */
 #include <math.h>
 
-#include "graph/node.h"
+#include "graph/emit.h"
 #include "graph/rules.h"
+#include "graph/window.h"
 
 /* ---- making ----------------------------------------------------------------------------------------------------- */
 

@@ -3,7 +3,7 @@
  */
 #include <string.h>
 
-#include "graph/node.h"
+#include "graph/emit.h"
 
 /* An operand, or a product of some: what each axis is called. */
 typedef struct term {

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "graph/node.h"
+#include "graph/emit.h"
 #include "graph/rules.h"
 
 /* ---- constants -------------------------------------------------------------------------------------------------- */

@@ -4,7 +4,7 @@
  */
 #include <math.h>
 
-#include "graph/node.h"
+#include "graph/emit.h"
 #include "graph/rules.h"
 
 /* ---- roots, powers and logarithms ------------------------------------------------------------------------------- */

@@ -4,7 +4,7 @@
  * Attribute lists of gather and scatter: the axes of a whole slice in the result (updates), the batching axes, the axis
  * that is indexed; of gather, the sizes of a slice.
  */
-#include "graph/node.h"
+#include "graph/emit.h"
 
 enum { WINDOW, BATCHING, INDEXED, SIZES };
 

@@ -3,7 +3,7 @@
  */
 #include <stdio.h>
 
-#include "graph/node.h"
+#include "graph/emit.h"
 
 /* Attribute lists of dot: batch axes of a, of b, contracting axes of a, of b. Result axes: batch, then the free axes of
  * a, then of b. */

@@ -4,7 +4,8 @@
 #include <ctype.h>
 #include <string.h>
 
-#include "graph/node.h"
+#include "graph/emit.h"
+#include "graph/window.h"
 
 #define REFUSE(format, ...) (nt__trace_fail(options->site, options->what, format, __VA_ARGS__), false)
 

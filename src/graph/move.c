@@ -1,6 +1,6 @@
 /* Operations that put elements elsewhere, made of those in shape.c: axes of size 1, joining and cutting, copies,
  * borders, triangles. */
-#include "graph/node.h"
+#include "graph/emit.h"
 
 /* ---- axes of size 1 --------------------------------------------------------------------------------------------- */
 

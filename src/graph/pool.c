@@ -5,7 +5,8 @@
 #include <float.h>
 #include <math.h>
 
-#include "graph/node.h"
+#include "graph/emit.h"
+#include "graph/window.h"
 
 /* ---- moving windows: operations with an entry of the window for each axis --------------------------------------- */
 

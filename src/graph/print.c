@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "graph/printer.h"
+#include "graph/window.h"
 
 /* ---- types and numbers ------------------------------------------------------------------------------------------ */
 

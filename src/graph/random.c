@@ -3,7 +3,7 @@
  */
 #include <math.h>
 
-#include "graph/node.h"
+#include "graph/emit.h"
 #include "nitro/random.h"
 
 #define NUMBER(x) nt_tensor_number(x)

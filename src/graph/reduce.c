@@ -2,7 +2,7 @@
  * (cumulative.c). */
 #include <math.h>
 
-#include "graph/node.h"
+#include "graph/emit.h"
 #include "nitro/control.h"
 
 static bool refuse_axes(nt_site site, const char *what, nt__type type, nt_shape axes) {

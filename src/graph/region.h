@@ -6,7 +6,7 @@
 #ifndef NT_GRAPH_REGION_H
 #define NT_GRAPH_REGION_H
 
-#include "graph/node.h"
+#include "graph/emit.h"
 
 /* What a parameter is in each run of its region. `attributes.index` is the operand it comes from, or, supplied, its
  * place among those supplied. */

@@ -2,7 +2,7 @@
 #ifndef NT_GRAPH_RULES_H
 #define NT_GRAPH_RULES_H
 
-#include "graph/node.h"
+#include "graph/emit.h"
 
 /* In a rule: c is the cotangent, y the value, a and b the operands. */
 #define C b->cotangent

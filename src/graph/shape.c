@@ -1,7 +1,7 @@
 /* Operations that move elements: reshape, transpose, broadcast, slices. */
 #include <string.h>
 
-#include "graph/node.h"
+#include "graph/emit.h"
 
 /* ---- reshape ---------------------------------------------------------------------------------------------------- */
 

@@ -2,7 +2,7 @@
  * trace so has each expression once, however often the user's functions and the gradient rules write it.
  * Not here: operands in another order, which are another expression.
  */
-#include "graph/node.h"
+#include "graph/emit.h"
 
 /* ---- what tells nodes apart ------------------------------------------------------------------------------------- */
 

@@ -2,7 +2,7 @@
  * elements and their indices together. */
 #include <math.h>
 
-#include "graph/node.h"
+#include "graph/emit.h"
 
 enum { VALUES, INDICES, RESULTS };
 

@@ -1,5 +1,5 @@
 /* The operation table, and the rules that its rows name: each has the one signature that its column asks for. */
-#include "graph/node.h"
+#include "graph/emit.h"
 
 #define ROW(id, stablehlo, shape_rule, gradient_rule, print_rule, rows_rule, names) \
     [NT__OP_##id] = {#id,                                                           \

@@ -30,7 +30,7 @@ void nt__trace_end(nt__graph *graph) {
     nt__captured_free(&graph->captured);
     nt__map_free(&graph->shared);
     nt__free(graph->claims);
-    nt__free(graph->absent);
+    nt__free(graph->absent.items);
     nt__free(graph->nodes);
     nt__free(graph);
 }
@@ -118,15 +118,16 @@ void *nt__trace_alloc(nt_site site, const char *what, size_t count, size_t size)
 
 /* Their ids are counted from the largest. */
 nt_tensor nt__absent(const char *why) {
-    if (!NT__GROW(current->absent, current->absent_count, current->absent_capacity)) return nt__trace_out_of_memory();
-    current->absent[current->absent_count++] = why;
-    return (nt_tensor){current->trace, UINT32_MAX - (uint32_t)(current->absent_count - 1), 0};
+    if (!NT__GROW(current->absent.items, current->absent.count, current->absent.capacity))
+        return nt__trace_out_of_memory();
+    current->absent.items[current->absent.count++] = why;
+    return (nt_tensor){current->trace, UINT32_MAX - (uint32_t)(current->absent.count - 1), 0};
 }
 
 /* NULL: it is none of these. */
 static const char *why_absent(nt_tensor x) {
     uint32_t place = UINT32_MAX - x.id;
-    return current && x.trace == current->trace && place < current->absent_count ? current->absent[place] : NULL;
+    return current && x.trace == current->trace && place < current->absent.count ? current->absent.items[place] : NULL;
 }
 
 bool nt__tensor_failed(nt_tensor x) {

@@ -2,6 +2,7 @@
  * Not here: the lines of the file.
  */
 #include "history/history.h"
+#include "base/files.h"
 
 #include <math.h>
 #include <string.h>

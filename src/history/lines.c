@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "history/history.h"
+#include "base/files.h"
 
 /* ---- the file --------------------------------------------------------------------------------------------------- */
 

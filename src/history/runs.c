@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "history/history.h"
+#include "base/files.h"
 
 enum { MOST_LEVELS = 4 };
 

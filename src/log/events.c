@@ -2,6 +2,7 @@
  * Not here: what is in a record (tensorboard.c).
  */
 #include "log/events.h"
+#include "base/files.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "log/file.h"
+#include "base/files.h"
 
 static nt_status fail_to_write(const nt__log_file *log) {
     int error = errno;

@@ -23,8 +23,8 @@ void nt__model_free(nt_model *model) {
     nt__arena_free(&model->arena);
     free_leaves(&model->parameters);
     free_leaves(&model->states);
-    nt__free(model->draws);
-    nt__map_free(&model->draw_by_path);
+    nt__free(model->draws.items);
+    nt__map_free(&model->draws.by_path);
     nt__free(model);
 }
 
@@ -47,10 +47,10 @@ void nt__model_begin(nt_model *model, bool training, const nt_tensor *values) {
     model->path[0] = 0;
     nt__policy_begin(model);
     model->root = model->keys = (nt_tensor){0};
-    model->known = model->draw_count;
+    model->known = model->draws.count;
     begin_leaves(&model->parameters, values);
     begin_leaves(&model->states, NULL);
-    for (size_t i = 0; i < model->draw_count; i++) model->draws[i].drawn = 0;
+    for (size_t i = 0; i < model->draws.count; i++) model->draws.items[i].drawn = 0;
 }
 
 bool nt__model_open(const nt_model *m, const char *path, const char *what, nt_site site) {
@@ -160,7 +160,7 @@ void nt__model_restart(nt_model *model) {
     nt__policy_begin(model);
     restart(&model->parameters);
     restart(&model->states);
-    for (size_t i = 0; i < model->draw_count; i++) model->draws[i].drawn = 0;
+    for (size_t i = 0; i < model->draws.count; i++) model->draws.items[i].drawn = 0;
 }
 
 static void check_scopes(const nt_model *m) {

@@ -45,13 +45,15 @@ struct nt_model {
     bool learning, training;
     bool ended; /* the hook that has it returned */
 
-    nt__draw *draws; /* of all traces so far */
-    size_t draw_count, draw_capacity;
-    nt__map draw_by_path; /* one more than the place among draws */
-    size_t known;         /* of them before this trace */
-    nt_tensor root;       /* the key that all keys of this trace are made of; zero: none was asked for yet */
-    nt_tensor keys;       /* u32[known, 2] */
-    bool seeded;          /* a trace asked for one */
+    struct {
+        nt__draw *items;
+        size_t count, capacity;
+        nt__map by_path; /* one more than the place among them */
+    } draws;             /* of all traces so far */
+    size_t known;        /* of them before this trace */
+    nt_tensor root;      /* the key that all keys of this trace are made of; zero: none was asked for yet */
+    nt_tensor keys;      /* u32[known, 2] */
+    bool seeded;         /* a trace asked for one */
 
     char path[NT__MAX_PATH]; /* the scopes, each with its dot */
     size_t scope_ends[NT__MAX_SCOPES];

@@ -7,22 +7,22 @@
 /* ---- names ------------------------------------------------------------------------------------------------------ */
 
 static size_t find_draw(const nt_model *m, const char *path) {
-    uint32_t number = nt__map_find(&m->draw_by_path, nt__path_hash(path));
-    return number ? number - 1 : m->draw_count;
+    uint32_t number = nt__map_find(&m->draws.by_path, nt__path_hash(path));
+    return number ? number - 1 : m->draws.count;
 }
 
 /* NULL after keeping the error that memory is short. */
 static nt__draw *find_or_add_draw(nt_model *m, const char *path) {
     size_t i = find_draw(m, path);
-    if (i < m->draw_count) return &m->draws[i];
+    if (i < m->draws.count) return &m->draws.items[i];
     const char *kept = nt__arena_strdup(&m->arena, path);
-    if (!kept || !NT__GROW(m->draws, m->draw_count, m->draw_capacity) ||
-        !nt__map_put(&m->draw_by_path, nt__path_hash(path), (uint32_t)m->draw_count + 1)) {
+    if (!kept || !NT__GROW(m->draws.items, m->draws.count, m->draws.capacity) ||
+        !nt__map_put(&m->draws.by_path, nt__path_hash(path), (uint32_t)m->draws.count + 1)) {
         nt__trace_out_of_memory();
         return NULL;
     }
-    m->draws[m->draw_count] = (nt__draw){.path = kept};
-    return &m->draws[m->draw_count++];
+    m->draws.items[m->draws.count] = (nt__draw){.path = kept};
+    return &m->draws.items[m->draws.count++];
 }
 
 static bool draws_once(nt_model *m, const char *what, nt_site site) {
@@ -72,7 +72,7 @@ static nt_tensor micro_batch(nt_model *m, nt_site site) {
 static nt_tensor known_keys(const nt_model *m, nt_site site) {
     nt__arena scratch = {0};
     uint64_t *numbers = nt__arena_alloc(&scratch, m->known, sizeof *numbers);
-    for (size_t i = 0; numbers && i < m->known; i++) numbers[i] = nt__path_hash(m->draws[i].path).low;
+    for (size_t i = 0; numbers && i < m->known; i++) numbers[i] = nt__path_hash(m->draws.items[i].path).low;
     nt_tensor keys = numbers ? nt__random_fold_each(m->root, numbers, m->known, site) : nt__trace_out_of_memory();
     nt__arena_free(&scratch);
     return keys;
@@ -106,7 +106,7 @@ static nt_tensor key_of_path(nt_model *m, const char *path, nt_site site) {
         place >= (int64_t)m->known
             ? nt__random_fold_wide(m->root, nt__path_hash(path).low, site)
             : nt_reshape_at(nt_slice_at(m->keys, nt_dims(place, 0), nt_dims(place + 1, 2), site), nt_dims(2), site);
-    uint32_t again = m->draws[place].drawn;
+    uint32_t again = m->draws.items[place].drawn;
     if (again > 1) key = nt_random_fold_at(key, nt_tensor_number(again - 1), site);
     return fold_iterations(key, site);
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "program/program_internal.h"
+#include "base/files.h"
 #include "program/store.h"
 
 enum { USUAL_LIMIT = 256 };

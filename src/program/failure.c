@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "program/program_internal.h"
+#include "base/files.h"
 
 /* The engine says "-:LINE:COLUMN": the line of our text leads back to the user's call. NULL: it names no line of ours.
  */

@@ -5,6 +5,7 @@
  * the last byte was written, so that one pass over the arrays hashes and writes them.
  */
 #include "record/record_internal.h"
+#include "base/files.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -3,6 +3,7 @@
  * Not here: the thread (writer.c), which records are kept (retention.c).
  */
 #include "record/record_internal.h"
+#include "base/files.h"
 
 #include <errno.h>
 #include <math.h>

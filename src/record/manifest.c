@@ -2,6 +2,7 @@
  * Not here: which entries are kept (retention.c), which one is looked for (source.c).
  */
 #include "record/record_internal.h"
+#include "base/files.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* Names: of the files of records, and of runs.
  * Not here: what a name that is taken leads to (writer.c).
  */
-#include "record/record.h"
+#include "record/record_internal.h"
 
 #include <errno.h>
 #include <inttypes.h>

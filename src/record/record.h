@@ -199,14 +199,6 @@ void nt__record_source_free(nt__record_source *source);
  * that cannot be used is refused with the name of the next older one of its run that can be. */
 nt_status nt__record_load(const char *path, nt__record *out);
 
-/* ---- names (name.c) --------------------------------------------------------------------------------------------- */
-
-/* "epoch-0003-step-120-val_loss=0.25.safetensors", without the metric where it is not scored, and
- * "epoch-0003-step-130-batch-20.safetensors" within an epoch (C16, C17). NULL when memory is short. */
-char *nt__record_name(const nt__record_entry *entry);
-/* Error unless an experiment's name for a record can be one. NULL, and what is not UTF-8, cannot. */
-nt_status nt__record_name_check(const char *name);
-
 /* ---- the writer (writer.c) -------------------------------------------------------------------------------------- */
 
 typedef struct nt__record_writer nt__record_writer;

@@ -62,4 +62,12 @@ nt_status nt__record_folder_describe(const nt__record_folder *folder, const json
 nt_status nt__record_folder_save(nt__record_folder *folder, nt__record *record, const char *name);
 void nt__record_folder_close(nt__record_folder *folder);
 
+/* ---- names (name.c) --------------------------------------------------------------------------------------------- */
+
+/* "epoch-0003-step-120-val_loss=0.25.safetensors", without the metric where it is not scored, and
+ * "epoch-0003-step-130-batch-20.safetensors" within an epoch. NULL when memory is short. */
+char *nt__record_name(const nt__record_entry *entry);
+/* Error unless an experiment's name for a record can be one. NULL, and what is not UTF-8, cannot. */
+nt_status nt__record_name_check(const char *name);
+
 #endif

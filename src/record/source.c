@@ -2,6 +2,7 @@
  * Not here: what a run does with it (run/).
  */
 #include "record/record_internal.h"
+#include "base/files.h"
 
 #include <dirent.h>
 #include <string.h>

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include "report/report.h"
+#include "base/files.h"
 
 nt_status nt__log_put(nt__reporting *reporting, const nt_log_line *line) {
     nt_log_line placed = *line;

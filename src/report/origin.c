@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "report/report.h"
+#include "base/files.h"
 
 /* A log is to stay readable: a file with more, and files beyond those in all, are named without their text. */
 enum { MOST_OF_A_FILE = 256 << 10, MOST_IN_ALL = 1 << 20 };

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "report/report.h"
+#include "base/files.h"
 
 static json_t *cache_object(void) {
     nt_cache_stats_t stats = nt_cache_stats();

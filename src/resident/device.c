@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "resident/resident.h"
+#include "base/files.h"
 
 /* The one that everything is on, and how many the engine is asked for. */
 enum { ONE_DEVICE = 0, DEVICES = 1 };

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "run/run_internal.h"
+#include "base/files.h"
 
 /* ---- parameters ------------------------------------------------------------------------------------------------- */
 

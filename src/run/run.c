@@ -1,6 +1,7 @@
 /* Making and freeing a handle: the setup sequence, cheapest checks first. */
 
 #include "run/run_internal.h"
+#include "base/files.h"
 
 /* ---- the data --------------------------------------------------------------------------------------------------- */
 

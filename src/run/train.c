@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "run/run_internal.h"
+#include "base/files.h"
 
 /* A micro-batch whose program was launched and whose loss was not read yet. */
 typedef struct pending {

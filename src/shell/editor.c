@@ -10,6 +10,7 @@
 #include <wchar.h>
 
 #include "shell/lines.h"
+#include "base/files.h"
 #include "show/show.h"
 
 enum { LINES_KEPT = 1000 };

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/closest.h"
+#include "base/files.h"
 #include "shell/shell.h"
 #include "show/show.h"
 #include "experiment/experiment.h"

@@ -6,6 +6,7 @@
 #include <math.h>
 
 #include "show/show.h"
+#include "base/files.h"
 
 enum {
     PANEL_WIDTH = 520,

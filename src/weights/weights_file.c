@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "weights/model_pair.h"
+#include "base/files.h"
 
 const nt__named_array *nt__weights_find(const nt__weights *weights, const char *path) {
     for (size_t i = 0; i < weights->count; i++)

@@ -2,6 +2,7 @@
  * Not here: which of the plugins is taken.
  */
 #include "xla/xla_internal.h"
+#include "base/files.h"
 
 #include <dlfcn.h>
 #include <link.h>

@@ -2,6 +2,7 @@
  * Not here: the client made with it.
  */
 #include "xla/xla_internal.h"
+#include "base/files.h"
 
 #include <dirent.h>
 #include <dlfcn.h>

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "xla/xla_internal.h"
+#include "base/files.h"
 
 static const struct {
     const char *name;

@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "golden.h"
+#include "base/files.h"
 
 #include <zlib.h>
 

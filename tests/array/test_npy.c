@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 
 #include "golden.h"
+#include "base/files.h"
 
 #include <zlib.h>
 

@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "base/base.h"
+#include "base/files.h"
 #include "scratch.h"
 
 #include <errno.h>

@@ -13,7 +13,7 @@
 #include <limits.h>
 #include <link.h>
 
-#include "base/base.h"
+#include "base/files.h"
 #include "scratch.h"
 
 static char *whole; /* a shared object that is loaded in this process */

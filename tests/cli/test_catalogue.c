@@ -17,7 +17,7 @@
 #include <signal.h>
 #include <sys/resource.h>
 
-#include "base/base.h"
+#include "base/files.h"
 #include "command.h"
 
 /* ---- the experiment that is right ------------------------------------------------------------------------------- */

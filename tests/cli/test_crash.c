@@ -9,7 +9,7 @@
 
 #include <signal.h>
 
-#include "base/base.h"
+#include "base/files.h"
 #include "command.h"
 
 /* At the moment that WHERE names it crashes as HOW says. */

@@ -13,6 +13,7 @@
 #include <utime.h>
 
 #include "../history/logs.h"
+#include "base/files.h"
 #include "show/show.h"
 #include "command.h"
 

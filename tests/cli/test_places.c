@@ -14,6 +14,7 @@
 #include <time.h>
 
 #include "build/build.h"
+#include "base/files.h"
 #include "command.h"
 
 enum { STRANGER = 12345, PATIENCE = 60 }; /* seconds, also under a load */

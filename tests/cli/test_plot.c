@@ -11,6 +11,7 @@
 #include <stdlib.h>
 
 #include "../history/logs.h"
+#include "base/files.h"
 #include "show/show.h"
 #include "command.h"
 

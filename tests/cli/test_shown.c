@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "base/base.h"
+#include "base/files.h"
 #include "command.h"
 
 #define BAD "\\u001b]0;PWNED\\u0007\\u001b[31mRED\\u009b2J\\u202eRLO\\u2066\\n\\r\\t" /* in JSON */

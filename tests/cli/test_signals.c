@@ -10,7 +10,7 @@
 #include <signal.h>
 #include <sys/stat.h>
 
-#include "base/base.h"
+#include "base/files.h"
 #include "command.h"
 #include "nitro/array.h"
 

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/base.h"
+#include "base/files.h"
 #include "cli/terminal.h"
 
 /* A terminal that writes to memory. */

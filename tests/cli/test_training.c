@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 
 #include "../base/scratch.h"
+#include "base/files.h"
 #include "format/format.h"
 
 static char nitro[SCRATCH_PATH], example[SCRATCH_PATH];

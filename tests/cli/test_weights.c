@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "format/format.h"
+#include "base/files.h"
 #include "command.h"
 
 /* What derive finds in the data is what predictions are in units of; forward reads one field, or two. */

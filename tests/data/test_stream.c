@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "made.h"
+#include "base/files.h"
 
 #include <dirent.h>
 #include <signal.h>

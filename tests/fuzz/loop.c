@@ -8,6 +8,7 @@
  * Not here: the checks (readers.c).
  */
 #include "fuzz.h"
+#include "base/files.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,6 +3,7 @@
  * Not here: where inputs come from (loop.c, libfuzzer.c).
  */
 #include "fuzz.h"
+#include "base/files.h"
 
 #include <ctype.h>
 #include <errno.h>

@@ -3,6 +3,7 @@
  * Not here: files of arrays, records of runs.
  */
 #include "fuzz.h"
+#include "base/files.h"
 
 #include <stdio.h>
 #include <stdlib.h>

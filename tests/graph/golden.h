@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "graph/node.h"
+#include "graph/emit.h"
 #include "traced.h"
 
 enum { GOLDEN_MAX_INPUTS = 9, GOLDEN_MAX_OUTPUTS = 4 };

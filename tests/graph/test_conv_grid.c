@@ -11,7 +11,7 @@
 
 #include <math.h>
 
-#include "graph/node.h"
+#include "graph/emit.h"
 #include "grid.h"
 #include "nitro/gradient.h"
 

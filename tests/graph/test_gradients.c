@@ -10,7 +10,7 @@
 
 #include <math.h>
 
-#include "graph/node.h"
+#include "graph/emit.h"
 #include "nitro/check.h"
 #include "nitro/ops.h"
 #include "xla/xla.h"

@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-#include "graph/node.h"
+#include "graph/emit.h"
 #include "traced.h"
 
 enum { MOST = 512, MOST_ELEMENTS = 16 };

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "graph/node.h"
+#include "graph/emit.h"
 #include "traced.h"
 
 /* ---- the table -------------------------------------------------------------------------------------------------- */

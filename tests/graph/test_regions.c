@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-#include "graph/node.h"
+#include "graph/emit.h"
 #include "nitro/control.h"
 #include "nitro/gradient.h"
 

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "graph/node.h"
+#include "graph/emit.h"
 #include "nitro/gradient.h"
 
 static nt__graph *begin(void) {

@@ -8,7 +8,7 @@
 
 #include <math.h>
 
-#include "graph/node.h"
+#include "graph/emit.h"
 #include "nitro/gradient.h"
 #include "traced.h"
 

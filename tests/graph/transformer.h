@@ -6,7 +6,7 @@
 
 #include <math.h>
 
-#include "graph/node.h"
+#include "graph/emit.h"
 #include "optim/optim.h"
 
 typedef struct transformer {

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "../base/scratch.h"
-#include "base/base.h"
+#include "base/files.h"
 
 /* Writes "<folder>/metrics.jsonl" in the scratch folder. */
 static inline const char *put_log(const char *folder, const char *text) {

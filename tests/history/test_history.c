@@ -14,6 +14,7 @@
 #include <utime.h>
 
 #include "history/history.h"
+#include "base/files.h"
 #include "logs.h"
 
 static nt__history read_run(const char *run) {

@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 
 #include "../base/scratch.h"
+#include "base/files.h"
 #include "log/log.h"
 
 #define COUNT_OF(list) (sizeof(list) / sizeof *(list))

@@ -14,6 +14,7 @@
 #include <sys/resource.h>
 
 #include "../base/scratch.h"
+#include "base/files.h"
 #include "log/log.h"
 
 #define COUNT_OF(list) (sizeof(list) / sizeof *(list))

@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "../base/scratch.h"
+#include "base/files.h"
 #include "log/log.h"
 
 /* ---- a logger that notes its calls ------------------------------------------------------------------------------ */

@@ -9,6 +9,7 @@
 #include <fcntl.h>
 
 #include "../base/scratch.h"
+#include "base/files.h"
 #include "log/events.h"
 #include "log/log.h"
 

@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 
 #include "../base/scratch.h"
+#include "base/files.h"
 #include "log/events.h"
 #include "log/image.h"
 #include "log/log.h"

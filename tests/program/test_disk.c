@@ -16,6 +16,7 @@
 #include <time.h>
 
 #include "../base/scratch.h"
+#include "base/files.h"
 #include "disk/disk.h"
 
 #define COUNT_OF(list) (sizeof(list) / sizeof *(list))

@@ -12,6 +12,7 @@
 #include <sys/resource.h>
 
 #include "../fake/fake.h"
+#include "base/files.h"
 #include "../xla/engine.h"
 #include "disk/disk.h"
 #include "program/program.h"

@@ -8,6 +8,7 @@
 #include <math.h>
 
 #include "made.h"
+#include "base/files.h"
 #include "format/format.h"
 
 static void write_made(const char *path, int64_t version) {

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/random.h"
+#include "base/files.h"
 #include "made.h"
 
 enum { KILLS = 200, MOST_MICROSECONDS = 60000, BEST = 2 };

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "made.h"
+#include "base/files.h"
 #include "nitro/checkpoint.h"
 
 /* ---- a clock that a test sets ----------------------------------------------------------------------------------- */

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "made.h"
+#include "base/files.h"
 
 static char told[4096]; /* the notices since it was emptied */
 

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "made.h"
+#include "base/files.h"
 
 static nt__record_writer *open_writer(const char *folder, const char *run, nt__retention retention) {
     nt__record_writer_options options = writer_options(folder, run);

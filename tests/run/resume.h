@@ -5,6 +5,7 @@
 #define NT_TESTS_RUN_RESUME_H
 
 #include "checkpoint/records.h"
+#include "base/files.h"
 #include "run/run_internal.h"
 #include "toy.h"
 

@@ -12,7 +12,7 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 
-#include "base/base.h"
+#include "base/files.h"
 #include "toy.h"
 
 /* ---- a full disk ------------------------------------------------------------------------------------------------ */

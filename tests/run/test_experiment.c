@@ -11,6 +11,7 @@
 #include <sys/mman.h>
 
 #include "run/run_internal.h"
+#include "base/files.h"
 #include "toy.h"
 
 /* A dataset of the user's own; its pages cannot be read. */

@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "../fake/fake.h"
+#include "base/files.h"
 #include "toy_source.h"
 
 /* ---- a whole life ----------------------------------------------------------------------------------------------- */

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "run/run_internal.h"
+#include "base/files.h"
 #include "toy.h"
 
 static nt_rule sgd(const void *e, const char *group) {

@@ -11,6 +11,7 @@
 #include <dirent.h>
 
 #include "course.h"
+#include "base/files.h"
 
 #include "../base/comma.h"
 

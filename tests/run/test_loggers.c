@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/base.h"
+#include "base/files.h"
 #include "toy.h"
 
 /* ---- a logger that keeps its lines as text ---------------------------------------------------------------------- */

@@ -6,6 +6,7 @@
 #include <cmocka.h>
 
 #include "notices.h"
+#include "base/files.h"
 #include "toy.h"
 
 /* ---- hooks, with their types erased as NT_DEFINE does ----------------------------------------------------------- */

@@ -11,6 +11,7 @@
 #include <time.h>
 
 #include "course.h"
+#include "base/files.h"
 #include "history/history.h"
 #include "nitro/checkpoint.h"
 

@@ -16,6 +16,7 @@
 #include <sys/wait.h>
 
 #include "resume.h"
+#include "base/files.h"
 
 static Course fields;
 

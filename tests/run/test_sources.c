@@ -9,6 +9,7 @@
 #include <sys/time.h>
 
 #include "toy_source.h"
+#include "base/files.h"
 
 static nt_experiment sourced; /* Toy with sources */
 

@@ -6,6 +6,7 @@
 #include <cmocka.h>
 
 #include "toy.h"
+#include "base/files.h"
 
 static nt_run *make(const Toy *e, nt_run_options options) {
     nt_run *run;

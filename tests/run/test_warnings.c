@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "course.h"
+#include "base/files.h"
 
 /* ---- hooks that make a run warn --------------------------------------------------------------------------------- */
 

@@ -20,6 +20,7 @@
 #include <cmocka.h>
 
 #include "engine.h"
+#include "base/files.h"
 
 enum { MOST_PORTS = 128, PATH_SIZE = 4096 };
 
