@@ -138,16 +138,4 @@ double nt__stream_waited(const nt__stream *stream);
  * for which memory was short. */
 nt_status nt__host_batch_status(const nt_host_batch *batch);
 
-/* ---- metrics over a pass (metrics.c) ---------------------------------------------------------------------------- */
-
-nt_metrics *nt__metrics_new(void);
-void nt__metrics_free(nt_metrics *metrics);
-/* Ends a batch: checks that the hook set the same names, combined the same way, as in the first batch, and each once.
- * The first error is kept: metrics with an error take nothing more. Messages count batches from 1. */
-nt_status nt__metrics_end_batch(nt_metrics *metrics);
-/* Combined values in the order of the first batch; names and values belong to the metrics. */
-size_t nt__metrics_count(const nt_metrics *metrics);
-const char *nt__metrics_name(const nt_metrics *metrics, size_t index);
-double nt__metrics_value(const nt_metrics *metrics, size_t index);
-
 #endif

@@ -1,5 +1,5 @@
 /* Running sums, products, extremes and log-sum-exps along an axis. Each is one moving window as wide as the axis, which
- * the engine computes in blocks: compared in docs/performance.md with the other ways.
+ * the engine computes in blocks: compared in bench/README.md with the other ways.
  */
 #include <math.h>
 

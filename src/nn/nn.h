@@ -8,7 +8,6 @@
 #include "graph/graph.h"
 #include "nitro/layers.h"
 #include "nitro/losses.h"
-#include "nitro/metrics.h"
 
 /* ---- arguments of layers and losses (checks.c) ------------------------------------------------------------------ */
 
@@ -110,26 +109,5 @@ struct nt_batch {
     nt_tensor *inputs;          /* one for each field, cut; zero: not read yet */
     char taken[NT__FIELD_NAME]; /* the name that the field without one took; "": none yet */
 };
-
-/* ---- metrics of traced hooks (metrics.c) ------------------------------------------------------------------------ */
-
-typedef struct nt__device_metric {
-    const char *name;
-    nt_combine combine;
-    nt_tensor value, count; /* scalars of the trace, or numbers */
-    nt_site site;
-} nt__device_metric;
-
-/* What one call of a hook reported. Zeroed but for `combined` before the call. */
-struct nt_device_metrics {
-    bool combined; /* over the batches of a pass (device_metrics); else values of one micro-batch (train_metrics) */
-    nt__arena arena;
-    nt__device_metric *items;
-    size_t count, capacity;
-    nt__map places; /* one more than the place of each name */
-};
-void nt__device_metrics_free(nt_device_metrics *metrics);
-/* Whether a run adds a value of this name to the line of a step itself, whichever hook reports the others. */
-bool nt__is_own_metric(const char *name);
 
 #endif

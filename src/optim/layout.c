@@ -159,7 +159,7 @@ nt_tensor nt__layout_leaf(const nt__row *row, nt_tensor flat) {
 /* Each leaf is written to its place. One concatenation would compile faster, but the engines make it one kernel that
  * passes over the length of the longest leaf for each of the others, with masked loads far beyond their ends: a masked
  * load of a page that was never touched takes a processor's microcode, so steps took 1 to 10 times as long, by what the
- * allocator had given (docs/performance.md).
+ * allocator had given (bench/README.md).
  */
 nt_tensor nt__layout_gather(const nt__layout *layout, int group, const nt_tensor *leaves) {
     const nt__group *of = &layout->groups[group];

@@ -62,7 +62,7 @@ static nt_status fold_metrics(nt_run *run, const nt__evaluation_program *from) {
     nt_value *values = nt__alloc(count + 1, sizeof *values);
     double *counts = nt__alloc(count + 1, sizeof *counts);
     nt_status status = values && counts ? NT_OK : NT_OUT_OF_MEMORY;
-    if (status == NT_OK) status = nt__traced_metrics_read(&run->traced, &from->metrics, buffers, values, counts);
+    if (status == NT_OK) status = nt__traced_metrics_read(run->traced.engine, &from->metrics, buffers, values, counts);
     for (size_t i = 0; status == NT_OK && i < count; i++)
         fold(run->results, &from->metrics.items[i], values[i].value, counts[i]);
     nt__free(values);
@@ -74,7 +74,7 @@ static nt_status add_loss(evaluation *ev, const nt__evaluation_program *from) {
     nt_value value;
     double count = 0;
     if (!from->loss.count) return NT_OK;
-    nt_status status = nt__traced_metrics_read(&ev->run->traced, &from->loss, from->buffers, &value, &count);
+    nt_status status = nt__traced_metrics_read(ev->run->traced.engine, &from->loss, from->buffers, &value, &count);
     if (status != NT_OK) return status;
     ev->has_loss = true;
     ev->loss += value.value * from->weight;

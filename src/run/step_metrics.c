@@ -82,6 +82,6 @@ static nt_status call_on_host(nt__traced *traced, nt__step_metrics *metrics, nt_
 nt_status nt__step_metrics_read(nt__traced *traced, nt__step_metrics *metrics, nt__buffer *buffers,
                                 nt__staged *staged) {
     if (metrics->outputs) return call_on_host(traced, metrics, buffers, staged);
-    return nt__traced_metrics_read(traced, &traced->programs.train_metrics, buffers, metrics->values + metrics->own,
-                                   NULL);
+    return nt__traced_metrics_read(traced->engine, &traced->programs.train_metrics, buffers,
+                                   metrics->values + metrics->own, NULL);
 }

@@ -52,8 +52,8 @@ static nt_status report(nt__tracing *t, nt__evaluation_program *added) {
         report_loss(t, added, &loss);
     nt_status status = nt__trace_status(t->graph);
     if (status == NT_OK) status = nt__tracing_check_claims(t);
-    if (status == NT_OK) status = nt__traced_metrics_keep(traced->task, &loss, &added->loss);
-    if (status == NT_OK) status = nt__traced_metrics_keep(traced->task, &metrics, &added->metrics);
+    if (status == NT_OK) status = nt__traced_metrics_keep(&traced->task->arena, &loss, &added->loss);
+    if (status == NT_OK) status = nt__traced_metrics_keep(&traced->task->arena, &metrics, &added->metrics);
     nt__device_metrics_free(&loss);
     nt__device_metrics_free(&metrics);
     return status;

@@ -246,7 +246,8 @@ static nt_status make_step(nt__tracing *t) {
     status = nt__trace_status(t->graph);
     if (status == NT_OK) status = check_stepped(traced, &optimizers);
     if (status == NT_OK) status = nt__carried_list(traced);
-    if (status == NT_OK) status = nt__traced_metrics_keep(traced->task, &reported, &traced->programs.train_metrics);
+    if (status == NT_OK)
+        status = nt__traced_metrics_keep(&traced->task->arena, &reported, &traced->programs.train_metrics);
     if (status == NT_OK) status = finish(t, loss, &optimizers);
     if (status == NT_OK && !traced->is_check) status = warn_unreached(traced);
     nt__device_metrics_free(&reported);

@@ -82,7 +82,7 @@ static nt_status report_training(nt__tracing *t) {
         hooks->train_metrics(traced->task->view, &reported, t->outputs, &traced->batch);
         nt__tracing_hook_end(t, "train_metrics");
     }
-    nt_status status = nt__traced_metrics_keep(traced->task, &reported, &traced->programs.train_metrics);
+    nt_status status = nt__traced_metrics_keep(&traced->task->arena, &reported, &traced->programs.train_metrics);
     if (status == NT_OK && hooks->host_train_metrics)
         traced->programs.train_metrics.results[traced->programs.train_metrics.result_count++] =
             (nt__result){"outputs", t->outputs, {0}};

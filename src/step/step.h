@@ -6,6 +6,7 @@
 #define NT_STEP_STEP_H
 
 #include "data/data.h"
+#include "metric/metric.h"
 #include "nn/nn.h"
 #include "optim/optim.h"
 #include "program/program.h"
@@ -29,25 +30,6 @@ typedef enum nt__role {
     NT__ROLE_DEVICE,      /* slot of the Device fields */
     NT__ROLE_BATCH,       /* field of the batch */
 } nt__role;
-
-/* ---- what traced hooks report ----------------------------------------------------------------------------------- */
-
-/* Where a number of a traced metric comes from: a result of the program, or -1: it was a C number. */
-typedef struct nt__reading {
-    int result;
-    double number;
-} nt__reading;
-typedef struct nt__traced_metric {
-    const char *name;
-    nt_combine combine;
-    nt__reading value, count;
-} nt__traced_metric;
-typedef struct nt__traced_metrics {
-    nt__traced_metric *items;
-    size_t count;
-    nt__result *results; /* those of the program, in order; tensors of the trace, so only for as long as it lasts */
-    size_t result_count;
-} nt__traced_metrics;
 
 /* ---- what there is ---------------------------------------------------------------------------------------------- */
 
@@ -179,14 +161,6 @@ bool nt__is_laid_out(const nt__traced *traced);
 nt_status nt__check_laid_out(const nt__traced *traced);
 /* evaluations.c; NULL when there is none for so many rows. */
 const nt__evaluation_program *nt__evaluation_program_find(const nt__traced *traced, int64_t rows);
-
-/* ---- what traced hooks reported (traced_metrics.c) -------------------------------------------------------------- */
-
-/* Takes over what was reported in one program; the names live as long as the run. */
-nt_status nt__traced_metrics_keep(nt__task *task, const nt_device_metrics *reported, nt__traced_metrics *out);
-/* Values, and counts if they are wanted (else NULL), from the program's results in `buffers`. */
-nt_status nt__traced_metrics_read(nt__traced *traced, const nt__traced_metrics *metrics, nt__buffer *buffers,
-                                  nt_value *values, double *counts);
 
 /* ---- groups (groups.c) ------------------------------------------------------------------------------------------ */
 

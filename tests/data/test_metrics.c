@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "made.h"
+#include "metric/metric.h"
 
 #include <jansson.h>
 #include <math.h>

@@ -111,7 +111,7 @@ static void attributes_are_lists(void **state) {
     nt__printed_free(&printed);
 }
 
-/* The engine reads what comes before a transpose in strides: docs/performance.md. */
+/* The engine reads what comes before a transpose in strides: bench/README.md. */
 static void the_gradient_of_a_matrix_needs_no_transpose(void **state) {
     (void)state;
     nt__graph *graph = begin();

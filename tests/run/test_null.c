@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "metric/metric.h"
 #include "data/data_internal.h"
 #include "graph/graph.h"
 #include "nn/nn.h"

@@ -1,7 +1,7 @@
 /* Metrics over a pass: what hooks add batch by batch, combined the way each metric says.
  * Not here: computing the values.
  */
-#include "data/data_internal.h"
+#include "metric/metric.h"
 
 #include <inttypes.h>
 #include <math.h>

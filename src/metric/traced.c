@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "nn/nn.h"
+#include "metric/metric.h"
 
 static const struct {
     const char *function;
