@@ -1,5 +1,5 @@
-/* nitro plot: the curves of one or more runs, in the terminal or in a file. Rule numbers (H) are those of the
- * reference's description. Not here: drawing (plot_text.c, plot_file.c).
+/* nitro plot: the curves of one or more runs, in the terminal or in a file. Not here: drawing (plot_text.c,
+ * plot_file.c).
  */
 #include <string.h>
 

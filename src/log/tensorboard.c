@@ -1,5 +1,4 @@
-/* The TensorBoard logger: lines of a run as summaries of an event file. Rule numbers (T) are those of the reference's
- * description.
+/* The TensorBoard logger: lines of a run as summaries of an event file.
  * Not here: the file (events.c), PNG (image.c).
  */
 #include <math.h>

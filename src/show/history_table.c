@@ -1,5 +1,4 @@
 /* The epochs of a run as a table that fits a terminal: rows in the middle and columns on the right give way first.
- * Rule numbers (H) are those of the reference's description.
  * Not here: which rows and columns are asked for (history.c).
  */
 #include <math.h>

@@ -1,5 +1,4 @@
-/* nitro history and nitro runs: their whole output, from made-up logs. Rule numbers (H) are those of the reference's
- * description.
+/* nitro history and nitro runs: their whole output, from made-up logs.
  */
 #include <setjmp.h>
 #include <stdarg.h>

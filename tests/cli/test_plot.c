@@ -1,5 +1,4 @@
-/* nitro plot and nitro diff, and the comparison of lines. Rule numbers (H, PL) are those of the reference's
- * description. */
+/* nitro plot and nitro diff, and the comparison of lines. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,4 @@
-/* src/history: epochs, the best of them, and how a run stands, from its log. Rule numbers (H) are those of the
- * reference's description.
+/* src/history: epochs, the best of them, and how a run stands, from its log.
  */
 #include <setjmp.h>
 #include <stdarg.h>

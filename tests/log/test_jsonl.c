@@ -1,5 +1,4 @@
-/* src/log: the lines of a log, read back, and what happens where it cannot be written. Rule numbers (G, J) are those of
- * the reference's description.
+/* src/log: the lines of a log, read back, and what happens where it cannot be written.
  */
 #include <setjmp.h>
 #include <stdarg.h>

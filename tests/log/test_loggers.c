@@ -1,4 +1,4 @@
-/* src/log: loggers by name, and those of a program's own. Rule numbers (G) are those of the reference's description. */
+/* src/log: loggers by name, and those of a program's own. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* src/log/tensorboard.c: event files, read back by the Python package tensorboard; what becomes of those of a former
- * run, and of a run that goes on. Rule numbers (T) are those of the reference's description.
+ * run, and of a run that goes on.
  */
 #include <setjmp.h>
 #include <stdarg.h>

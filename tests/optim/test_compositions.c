@@ -1,6 +1,5 @@
 /* src/optim: groups with rules, rates and decays of their own under one clip, against trusted trajectories; and single
- * steps: of SGD bit by bit, of gradients that are zero or no number, of groups of different types. Rule numbers (L) are
- * those of the reference's description.
+ * steps: of SGD bit by bit, of gradients that are zero or no number, of groups of different types.
  */
 #include <setjmp.h>
 #include <stdarg.h>

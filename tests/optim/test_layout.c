@@ -1,5 +1,4 @@
-/* src/optim: the flat layout, its order and offsets, what it refuses, and the round trip through the engine. Rule
- * numbers (L) are those of the reference's description.
+/* src/optim: the flat layout, its order and offsets, what it refuses, and the round trip through the engine.
  */
 #include <setjmp.h>
 #include <stdarg.h>

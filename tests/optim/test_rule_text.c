@@ -1,5 +1,4 @@
-/* src/optim: what the text of the optimizer program holds, and the names of rules. Rule numbers (L) are those of the
- * reference's description. No engine.
+/* src/optim: what the text of the optimizer program holds, and the names of rules. No engine.
  */
 #include <math.h>
 #include <setjmp.h>

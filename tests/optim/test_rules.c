@@ -1,5 +1,5 @@
 /* src/optim: single rules against trusted trajectories, parameters and states after every step, f32 and f64; rules on
- * arrays taken together and on parameters of 16 bits. Rule numbers (F, L) are those of the reference's description.
+ * arrays taken together and on parameters of 16 bits.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* What a run tells its loggers, seen by one of a program's own: which lines in which order, what made the run, and what
- * becomes of a logger that fails. Rule numbers (G, H, J) are those of the reference's description.
+ * becomes of a logger that fails.
  */
 #include <setjmp.h>
 #include <stdarg.h>
