@@ -31,18 +31,30 @@ static const char *without_no(const char *name) {
     return is_negated ? name + 3 : NULL;
 }
 
-/* What looks ahead at a run takes all flags of nitro train, so that a line is changed by its verb alone. */
-static bool takes(nt__command_bit command, const nt__keyword *keyword) {
-    bool looks_ahead = command & (NT__SCHEDULE | NT__SUMMARY | NT__HELP);
-    return keyword->commands & (command | (looks_ahead ? NT__TRAIN : 0));
+/* Whether a list of words, divided by spaces, has it. */
+static bool has_word(const char *words, const char *word) {
+    size_t length = strlen(word);
+    for (const char *at = words; (at = strstr(at, word)); at += length) {
+        bool begins = at == words || at[-1] == ' ';
+        if (begins && (at[length] == ' ' || !at[length])) return true;
+    }
+    return false;
 }
 
-static const nt__keyword *find_keyword(nt__command_bit command, const char *name) {
+bool nt__uses(const nt__takes *command, const nt__keyword *keyword) {
+    return has_word(command->flags, keyword->set);
+}
+
+static bool takes(const nt__takes *command, const nt__keyword *keyword) {
+    return nt__uses(command, keyword) || has_word(command->idle, keyword->set);
+}
+
+static const nt__keyword *find_keyword(const nt__takes *command, const char *name) {
     const nt__keyword *keyword = nt__keyword_find(name);
     return keyword && takes(command, keyword) ? keyword : NULL;
 }
 
-const nt__keyword *nt__keyword_of(nt__command_bit command, const char *name) {
+const nt__keyword *nt__keyword_of(const nt__takes *command, const char *name) {
     const nt__keyword *keyword = find_keyword(command, name);
     if (keyword || !without_no(name)) return keyword;
     keyword = find_keyword(command, without_no(name));
@@ -78,7 +90,7 @@ static nt_status read_flag(nt__arguments *arguments, const char *word, const cha
     return NT_OK;
 }
 
-nt_status nt__arguments_read(nt__command_bit command, int count, char *const *words, nt__arguments *out) {
+nt_status nt__arguments_read(const nt__takes *command, int count, char *const *words, nt__arguments *out) {
     *out = (nt__arguments){.command = command};
     for (int i = 0; i < count; i++) {
         bool taken = false;
@@ -254,9 +266,9 @@ nt_status nt__arguments_options(const nt__arguments *arguments, nt__command_opti
     }
     out->run.compile_options = out->compile_options.items;
     out->run.compile_option_count = out->compile_options.count;
-    bool loads = arguments->command & (NT__TRAIN | NT__EVALUATE | NT__PREDICT);
+    bool loads = has_word(arguments->command->flags, "weights");
     out->run.weights = loads ? out->weights : NULL;
-    out->run.trained_weights = arguments->command & (NT__EVALUATE | NT__PREDICT);
+    out->run.trained_weights = loads && !has_word(arguments->command->flags, "training");
     out->run.weight_maps = out->maps.items;
     out->run.weight_map_count = loads ? out->maps.count : 0;
     if (status == NT_OK) status = parse_schedules(out);
@@ -275,7 +287,7 @@ void nt__command_options_free(nt__command_options *options) {
 /* ---- fields ----------------------------------------------------------------------------------------------------- */
 
 /* Every name that would have been right, with dashes. */
-static void add_known_names(nt__arena *arena, nt__command_bit command, const nt_experiment *experiment,
+static void add_known_names(nt__arena *arena, const nt__takes *command, const nt_experiment *experiment,
                             nt__words *names) {
     const nt__keyword *keyword;
     for (size_t i = 0; (keyword = nt__keyword_at(i)); i++)
@@ -304,24 +316,16 @@ static void describe_unknown(const nt__arguments *arguments, const nt_experiment
                              const nt__words *known, nt__arena *arena, nt__text *message) {
     nt__text_add(message, "there is no flag --%s", name);
     nt__add_closest(message, name, known->items, known->count, "--");
-    if (experiment && arguments->command == NT__NEW) add_fields(experiment, arena, message);
-    if (experiment && arguments->command != NT__NEW)
-        nt__text_add(message, "; nitro help %s lists the flags", arguments->files.items[0]);
+    bool is_live = strcmp(arguments->command->command, "new") == 0;
+    if (experiment && is_live) add_fields(experiment, arena, message);
+    if (experiment && !is_live) nt__text_add(message, "; nitro help %s lists the flags", arguments->files.items[0]);
 }
 
 static nt_status fail_misplaced(const nt__keyword *keyword, const char *name) {
-#define COMMAND(NAME, name) {NT__##NAME, #name},
-    static const struct {
-        nt__command_bit bit;
-        const char *name;
-    } commands[] = {
-#include "cli/commands.def"
-    };
-#undef COMMAND
     size_t i = 0;
-    while (i + 1 < sizeof commands / sizeof *commands && !(keyword->commands & commands[i].bit)) i++;
+    while (nt__takes_at(i + 1) && !takes(nt__takes_at(i), keyword)) i++;
     return nt__fail(NT_INVALID, "--%s is a flag of nitro %s and not of this command: leave it out", name,
-                    commands[i].name);
+                    nt__takes_at(i)->command);
 }
 
 static nt_status fail_unknown(const nt__arguments *arguments, const nt_experiment *experiment, const char *typed) {

@@ -8,21 +8,14 @@
 
 /* ---- commands and their flags ----------------------------------------------------------------------------------- */
 
-/* Bits, so that a flag can say where it belongs: those of the commands, and of two of the shell's own. */
-#define COMMAND(NAME, name) NT__PLACE_##NAME,
-enum {
-#include "cli/commands.def"
-    NT__PLACE_NEW,
-    NT__PLACE_PREDICT_AGAIN
-};
-#undef COMMAND
-#define COMMAND(NAME, name) NT__##NAME = 1 << NT__PLACE_##NAME,
-typedef enum nt__command_bit {
-#include "cli/commands.def"
-    NT__NEW = 1 << NT__PLACE_NEW,                    /* makes a run */
-    NT__PREDICT_AGAIN = 1 << NT__PLACE_PREDICT_AGAIN /* predicts */
-} nt__command_bit;
-#undef COMMAND
+/* What a command takes: of it flags and fields are read. */
+typedef struct nt__takes {
+    const char *command;
+    const char *flags, *idle; /* sets of flags that it uses, and that it takes and does not use: words */
+} nt__takes;
+/* One a command, in their order (commands.def); NULL beyond the last, and when there is none of that name. */
+const nt__takes *nt__takes_at(size_t index);
+const nt__takes *nt__takes_of(const char *command);
 
 typedef enum nt__flag_group { NT__FLAGS_RUN, NT__FLAGS_OUTPUT, NT__FLAGS_BUILD } nt__flag_group;
 
@@ -49,8 +42,7 @@ typedef struct nt__keyword {
     nt_field_info field;
     size_t given;         /* offset of the bool that says the flag was there; NT__NOT_NOTED: there is none */
     nt__flag_group group; /* where the manual lists it */
-    unsigned commands;    /* that take it */
-    unsigned idle;        /* of these, those that take it so that a command line can be used again, and use it not */
+    const char *set;      /* commands take it by this name; most often others belong to it too */
     const char *alone;    /* the value of the flag without one; NULL: it needs one */
     bool is_list;         /* may be given several times; each value is a word of the nt__words at the offset */
 } nt__keyword;
@@ -60,9 +52,11 @@ typedef struct nt__keyword {
 const nt__keyword *nt__keyword_at(size_t index);
 /* Dashes and underscores are the same in a name. */
 const nt__keyword *nt__keyword_find(const char *name);
-/* The command's keyword that a flag sets, also one that "no-" turns off. A keyword of another command is none here, so
- * that a field may have its name; but schedule, summary and help have all of train. */
-const nt__keyword *nt__keyword_of(nt__command_bit command, const char *name);
+/* Whether a command has a use for it. */
+bool nt__uses(const nt__takes *command, const nt__keyword *keyword);
+/* The command's keyword that a flag sets, also one that "no-" turns off, and one that it has no use for. A keyword of
+ * another command is none here, so that a field may have its name. */
+const nt__keyword *nt__keyword_of(const nt__takes *command, const char *name);
 
 /* ---- what was typed --------------------------------------------------------------------------------------------- */
 
@@ -74,14 +68,14 @@ typedef struct nt__flag {
 
 typedef struct nt__arguments {
     nt__arena arena;
-    nt__command_bit command;
+    const nt__takes *command;
     nt__words files; /* everything that is neither a flag nor its value */
     nt__flag *flags;
     size_t flag_count, flag_capacity;
 } nt__arguments;
 
 /* Sorts the words after the command's name. */
-nt_status nt__arguments_read(nt__command_bit command, int count, char *const *words, nt__arguments *out);
+nt_status nt__arguments_read(const nt__takes *command, int count, char *const *words, nt__arguments *out);
 void nt__arguments_free(nt__arguments *arguments);
 /* There is a file, all end in .c, and all exist. `command` is for the message. */
 nt_status nt__arguments_check_files(const nt__arguments *arguments, const char *command);
@@ -101,7 +95,7 @@ nt_status nt__arguments_fields(const nt__arguments *arguments, const nt_experime
 /* Adds the names of the fields that have a flag. */
 nt_status nt__arguments_given(const nt__arguments *arguments, const nt_experiment *experiment, nt__words *out);
 /* unused.c: error for a flag that has no effect beside the others. */
-nt_status nt__options_check_together(nt__command_bit command, const nt__command_options *options);
+nt_status nt__options_check_together(const nt__takes *command, const nt__command_options *options);
 
 /* "max_epochs" becomes "max-epochs". The name lives in the arena; NULL when memory is short. */
 char *nt__flag_name(nt__arena *arena, const char *name);

@@ -21,7 +21,6 @@ typedef enum nt__does {
 
 typedef struct nt__command {
     const char *name;
-    nt__command_bit bit;
     unsigned does;
     const char *operands; /* "FILE.c [MORE.c ...] [flags]" */
     const char *summary;  /* one line */

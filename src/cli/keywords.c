@@ -3,16 +3,6 @@
  */
 #include "cli/arguments.h"
 
-enum {
-    RUNS = NT__TRAIN | NT__EVALUATE | NT__PREDICT,
-    MAKES = RUNS | NT__SHELL | NT__NEW,
-    SETS = MAKES | NT__HELP | NT__SCHEDULE | NT__SUMMARY,
-    BUILDS = RUNS | NT__HELP | NT__SHELL | NT__SCHEDULE | NT__SUMMARY,
-    LOOKS = NT__HISTORY | NT__RUNS | NT__PLOT,
-    TRAINS = SETS & ~(NT__EVALUATE | NT__PREDICT),
-    ALL = BUILDS | NT__DEVICES | NT__CACHE | LOOKS | NT__DIFF
-};
-
 #define FIELD(name_, member, type_, default_, doc_) \
     .field = {.name = name_,                        \
               .type = NT_FIELD_##type_,             \
@@ -20,23 +10,19 @@ enum {
               .doc = doc_,                          \
               .offset = offsetof(nt__command_options, member)}
 
-#define FLAG(group_, commands_, ...) \
-    { FIELD(__VA_ARGS__), .given = NT__NOT_NOTED, .group = NT__FLAGS_##group_, .commands = commands_ }
+/* Of a set, which commands take by its name; OWN: of a set of its own. */
+#define FLAG(group_, set_, ...) \
+    { FIELD(__VA_ARGS__), .given = NT__NOT_NOTED, .group = NT__FLAGS_##group_, .set = #set_ }
+#define OWN(group_, name_, ...) \
+    { FIELD(name_, __VA_ARGS__), .given = NT__NOT_NOTED, .group = NT__FLAGS_##group_, .set = name_ }
 
-/* Settings of a run (nitro/settings.h): who takes one goes by the part of a run that uses it. A number says itself that
- * it was given, a text by not being NULL. A summary shows what the model is, which others do not change. */
-enum {
-    SCOPE_MODEL = SETS,
-    SCOPE_RUN = SETS,
-    SCOPE_EVALUATION = SETS & ~NT__PREDICT,
-    SCOPE_BEST = SETS,
-    SCOPE_TRAINING = TRAINS,
-    IDLE_MODEL = 0,
-    IDLE_RUN = NT__SUMMARY,
-    IDLE_EVALUATION = NT__SUMMARY,
-    IDLE_BEST = NT__SUMMARY,
-    IDLE_TRAINING = NT__SUMMARY
-};
+/* Settings of a run (nitro/settings.h) are in the set of the part of a run that uses them. A number says itself that it
+ * was given, a text by not being NULL. */
+#define SET_MODEL "model"
+#define SET_RUN "run"
+#define SET_EVALUATION "evaluation"
+#define SET_BEST "best"
+#define SET_TRAINING "training"
 #define MEMBER_STRING(name) run.name
 #define MEMBER_INT64(name) run.name.value
 #define MEMBER_DOUBLE(name) run.name.value
@@ -47,17 +33,17 @@ enum {
 #define GIVEN_BOOL GIVEN_INT64
 #define SETTING(E, TYPE, name_, scope, initial, shown, check, told, doc_)                                          \
     {FIELD(#name_, MEMBER_##TYPE(name_), TYPE, shown, doc_), .given = GIVEN_##TYPE(name_), .group = NT__FLAGS_RUN, \
-     .commands = SCOPE_##scope, .idle = IDLE_##scope},
+     .set = SET_##scope},
 
 /* A flag of a run that may be given several times. */
-#define LIST(commands_, name_, member, default_, doc_)                                                \
-    {                                                                                                 \
-        FIELD(name_, member, STRING, default_, doc_), .given = NT__NOT_NOTED, .group = NT__FLAGS_RUN, \
-                                                      .commands = commands_, .is_list = true          \
+#define LIST(set_, name_, member, default_, doc_)                                                                   \
+    {                                                                                                               \
+        FIELD(name_, member, STRING, default_, doc_), .given = NT__NOT_NOTED, .group = NT__FLAGS_RUN, .set = #set_, \
+                                                      .is_list = true                                               \
     }
 
 static const nt__keyword keywords[] = {
-    FLAG(RUN, BUILDS | NT__NEW, "preset", run.preset, STRING, "none",
+    FLAG(RUN, choose, "preset", run.preset, STRING, "none",
          "fields set by a name of the experiment's; flags win over it"),
     NT_SETTINGS_(SETTING, ){
         FIELD(
@@ -65,52 +51,51 @@ static const nt__keyword keywords[] = {
             "go on from the newest checkpoint in run_dir, or --resume=PATH, =RUN:best, =RUN:latest; RUN: latest, an id "
             "or a "
             "folder"),
-        .given = NT__NOT_NOTED, .group = NT__FLAGS_RUN, .commands = NT__TRAIN | NT__SHELL | NT__NEW, .alone = "auto"},
+        .given = NT__NOT_NOTED, .group = NT__FLAGS_RUN, .set = "train", .alone = "auto"},
     {FIELD("schedule", schedules, STRING, "the schedules hook",
            "NAME=cosine:FROM:TO or another kind, which `nitro help train` lists; for each value once. Replaces all of "
            "the hook"),
-     .given = NT__NOT_NOTED, .group = NT__FLAGS_RUN, .commands = TRAINS, .idle = NT__SUMMARY, .is_list = true},
-    FLAG(RUN, NT__EVALUATE, "split", split, STRING, "test", "the data to evaluate"),
-    FLAG(RUN, NT__EVALUATE | NT__PREDICT | NT__TRAIN, "weights", weights, STRING, "those trained; train: none",
+     .given = NT__NOT_NOTED, .group = NT__FLAGS_RUN, .set = "training", .is_list = true},
+    OWN(RUN, "split", split, STRING, "test", "the data to evaluate"),
+    FLAG(RUN, weights, "weights", weights, STRING, "those trained; train: none",
          "the parameters to use or to start with: a file, or RUN:best, RUN:latest; RUN: latest, an id of run_dir or a "
          "folder"),
-    LIST(NT__EVALUATE | NT__PREDICT | NT__TRAIN, "weight_map", maps, "none",
+    LIST(weights, "weight_map", maps, "none",
          "FROM=TO[:transpose], once or more: arrays called FROM in the weights are TO; * is any text"),
-    FLAG(RUN, NT__TRAIN, "restore_optimizer", run.restore_optimizer, BOOL, "false",
-         "with --weights of a checkpoint: take the optimizer's states too"),
-    FLAG(RUN, NT__TRAIN | NT__SHELL | NT__NEW, "restore_best", run.restore_best, BOOL, "false",
+    OWN(RUN, "restore_optimizer", run.restore_optimizer, BOOL, "false",
+        "with --weights of a checkpoint: take the optimizer's states too"),
+    FLAG(RUN, train, "restore_best", run.restore_best, BOOL, "false",
          "end training with the parameters of the best checkpoint"),
-    LIST(NT__PREDICT | NT__PREDICT_AGAIN, "input", inputs, "none",
+    LIST(input, "input", inputs, "none",
          "[FIELD=]FILE, once or more: .npy, .safetensors or IDX (also .gz), axis 0 the sample"),
-    FLAG(RUN, NT__PREDICT | NT__PREDICT_AGAIN | NT__SCHEDULE | NT__PLOT, "out", out, STRING, "none",
-         "the predictions: a .npy or .safetensors file; schedule: a .csv with every step; plot: an .svg or .png"),
-    FLAG(OUTPUT, NT__HELP, "resolved", resolved, BOOL, "false", "where each setting and schedule of a run comes from"),
-    LIST(MAKES, "compile_option", compile_options, "none", "NAME=VALUE for the engine's compiler, once or more"),
-    FLAG(RUN, MAKES, "no_cache", run.no_disk_cache, BOOL, "false", "compile, and leave the programs on disk alone"),
+    OWN(RUN, "out", out, STRING, "none",
+        "the predictions: a .npy or .safetensors file; schedule: a .csv with every step; plot: an .svg or .png"),
+    OWN(OUTPUT, "resolved", resolved, BOOL, "false", "where each setting and schedule of a run comes from"),
+    LIST(make, "compile_option", compile_options, "none", "NAME=VALUE for the engine's compiler, once or more"),
+    FLAG(RUN, make, "no_cache", run.no_disk_cache, BOOL, "false", "compile, and leave the programs on disk alone"),
     {FIELD("metric", metrics, STRING, "val_loss, or the first one",
            "once or more; history: the first decides on the best; plot: also CONTEXT/NAME, as train/loss"),
-     .given = NT__NOT_NOTED, .group = NT__FLAGS_OUTPUT, .commands = LOOKS, .is_list = true},
-    FLAG(OUTPUT, LOOKS, "mode", mode, STRING, "by the name",
+     .given = NT__NOT_NOTED, .group = NT__FLAGS_OUTPUT, .set = "look", .is_list = true},
+    FLAG(OUTPUT, look, "mode", mode, STRING, "by the name",
          "min or max: whether the best is the smallest or the largest"),
-    FLAG(OUTPUT, NT__PLOT, "x", x, STRING, "epoch", "epoch or step; of CONTEXT/NAME step"),
-    FLAG(OUTPUT, NT__HISTORY, "epochs", epochs, STRING, "all that fit", "FIRST:LAST, those that are shown"),
-    FLAG(OUTPUT, NT__CACHE, "all", all, BOOL, "false", "clear: the compiled experiments too"),
-    FLAG(OUTPUT, MAKES, "quiet", run.quiet, BOOL, "false", "results only and warnings: no progress, no notices"),
-    FLAG(OUTPUT, RUNS | NT__SHELL | NT__SCHEDULE | NT__SUMMARY, "strict", strict, BOOL, "false",
-         "a warning is an error: what would change a result ends the command with exit code 1"),
-    FLAG(OUTPUT, RUNS | NT__SHELL, "stats", stats, STRING, "none",
-         "write counters of the process to this JSON file at the end"),
-    FLAG(OUTPUT, MAKES, "trace_transfers", run.trace_transfers, BOOL, "false",
+    OWN(OUTPUT, "x", x, STRING, "epoch", "epoch or step; of CONTEXT/NAME step"),
+    OWN(OUTPUT, "epochs", epochs, STRING, "all that fit", "FIRST:LAST, those that are shown"),
+    OWN(OUTPUT, "all", all, BOOL, "false", "clear: the compiled experiments too"),
+    FLAG(OUTPUT, make, "quiet", run.quiet, BOOL, "false", "results only and warnings: no progress, no notices"),
+    OWN(OUTPUT, "strict", strict, BOOL, "false",
+        "a warning is an error: what would change a result ends the command with exit code 1"),
+    OWN(OUTPUT, "stats", stats, STRING, "none", "write counters of the process to this JSON file at the end"),
+    FLAG(OUTPUT, make, "trace_transfers", run.trace_transfers, BOOL, "false",
          "a line a step: what moved to and from the device"),
-    FLAG(OUTPUT, NT__TRAIN | NT__SHELL | NT__NEW, "gradient_norm", run.gradient_norm, BOOL, "false",
+    FLAG(OUTPUT, train, "gradient_norm", run.gradient_norm, BOOL, "false",
          "each step's line in the log has grad_norm, the norm of the gradients before any clip"),
-    FLAG(OUTPUT, NT__TRAIN | NT__SHELL | NT__NEW, "histograms", run.histograms, BOOL, "false",
+    FLAG(OUTPUT, train, "histograms", run.histograms, BOOL, "false",
          "the tensorboard log has a histogram of each parameter, an epoch each"),
-    FLAG(OUTPUT, ALL, "help", help, BOOL, "false", "show how the command is used"),
-    FLAG(BUILD, BUILDS | NT__NEW, "experiment", experiment, STRING, "the only one", "which experiment of the files"),
-    FLAG(BUILD, NT__SHELL, "watch", watch, BOOL, "false", "compile and load at once when a file changes"),
-    FLAG(BUILD, BUILDS, "cflags", cflags, STRING, "none", "more flags for the compiler, quoted as for a shell"),
-    FLAG(BUILD, BUILDS, "ldflags", ldflags, STRING, "none", "more flags and libraries for the linker"),
+    OWN(OUTPUT, "help", help, BOOL, "false", "show how the command is used"),
+    FLAG(BUILD, choose, "experiment", experiment, STRING, "the only one", "which experiment of the files"),
+    OWN(BUILD, "watch", watch, BOOL, "false", "compile and load at once when a file changes"),
+    FLAG(BUILD, build, "cflags", cflags, STRING, "none", "more flags for the compiler, quoted as for a shell"),
+    FLAG(BUILD, build, "ldflags", ldflags, STRING, "none", "more flags and libraries for the linker"),
 };
 
 const nt__keyword *nt__keyword_at(size_t index) {

@@ -92,8 +92,13 @@ static const entry examples[] = {
 
 /* ---- pieces ----------------------------------------------------------------------------------------------------- */
 
-static bool is_used(const nt__keyword *keyword, unsigned commands) {
-    return keyword->commands & ~keyword->idle & commands;
+/* Of a command, or of two; of all: NULL. */
+typedef struct users {
+    const nt__takes *one, *other;
+} users;
+
+static bool is_used(const nt__keyword *keyword, users by) {
+    return !by.one || nt__uses(by.one, keyword) || (by.other && nt__uses(by.other, keyword));
 }
 
 /* The name stands in the text as a command does, "nitro train". */
@@ -127,7 +132,7 @@ static bool print_entries(const char *title, const entry *list, size_t count, co
 static bool print_schedules(const nt__command *command, FILE *out) {
     const char *spelling, *meaning;
     nt__table table = {0};
-    if (command && !is_used(nt__keyword_find("schedule"), command->bit)) return true;
+    if (command && !nt__uses(nt__takes_of(command->name), nt__keyword_find("schedule"))) return true;
     fprintf(out, "\nschedules, after NAME= of --schedule\n");
     for (size_t i = 0; (spelling = nt__schedule_spelling(i, &meaning)); i++) {
         nt__table_add(&table, spelling);
@@ -187,38 +192,39 @@ static void add_cells(nt__table *table, const char *const *cells, size_t count) 
 
 enum { KEYWORD_COLUMNS = 4, FIELD_COLUMNS = 5 };
 
-static bool is_listed(const nt__keyword *keyword, nt__flag_group group, unsigned commands) {
-    return keyword->group == group && is_used(keyword, commands);
+static bool is_listed(const nt__keyword *keyword, nt__flag_group group, users by) {
+    return keyword->group == group && is_used(keyword, by);
 }
 
-static bool print_group(const char *title, nt__flag_group group, unsigned commands, const nt_experiment *experiment,
+static bool print_group(const char *title, nt__flag_group group, users by, const nt_experiment *experiment,
                         const void *fields, FILE *out) {
     static const char *const header[KEYWORD_COLUMNS] = {"flag", "type", "default", "meaning"};
     const nt__keyword *keyword;
     nt__table table = {0};
     add_cells(&table, header, KEYWORD_COLUMNS);
     for (size_t i = 0; (keyword = nt__keyword_at(i)); i++)
-        if (is_listed(keyword, group, commands)) add_keyword_row(&table, keyword, experiment, fields);
+        if (is_listed(keyword, group, by)) add_keyword_row(&table, keyword, experiment, fields);
     bool is_empty = table.cells.count == KEYWORD_COLUMNS;
     if (is_empty) table.cells.count = 0;
     if (!is_empty) fprintf(out, "\n%s\n", title);
     return nt__table_print(&table, KEYWORD_COLUMNS, out);
 }
 
-static bool print_flags(unsigned commands, FILE *out) {
-    return print_group("flags: the run", NT__FLAGS_RUN, commands, NULL, NULL, out) &&
-           print_group("flags: what is written", NT__FLAGS_OUTPUT, commands, NULL, NULL, out) &&
-           print_group("flags: compiling the files", NT__FLAGS_BUILD, commands, NULL, NULL, out);
+static bool print_flags(users by, FILE *out) {
+    return print_group("flags: the run", NT__FLAGS_RUN, by, NULL, NULL, out) &&
+           print_group("flags: what is written", NT__FLAGS_OUTPUT, by, NULL, NULL, out) &&
+           print_group("flags: compiling the files", NT__FLAGS_BUILD, by, NULL, NULL, out);
 }
 
 /* Flags that the command takes and has no use for: names only. */
 static bool print_idle_flags(const nt__command *command, FILE *out) {
     const nt__keyword *keyword;
+    const nt__takes *takes = nt__takes_of(command->name);
     nt__arena arena = {0};
     size_t count = 0;
     bool complete = true;
     for (size_t i = 0; complete && (keyword = nt__keyword_at(i)); i++) {
-        if (is_used(keyword, command->bit) || !nt__keyword_of(command->bit, keyword->field.name)) continue;
+        if (nt__uses(takes, keyword) || !nt__keyword_of(takes, keyword->field.name)) continue;
         const char *name = nt__flag_name(&arena, keyword->field.name);
         complete = name != NULL;
         if (count == 0)
@@ -258,14 +264,15 @@ bool nt__print_manual(FILE *out) {
     nt__print_usage(out);
     bool complete = print_summaries(out);
     fprintf(out, "\n%s", flag_rules);
-    return complete && print_flags(~0u, out) && print_surroundings(NULL, out);
+    return complete && print_flags((users){0}, out) && print_surroundings(NULL, out);
 }
 
 bool nt__print_command_manual(const nt__command *command, FILE *out) {
     fprintf(out, "usage: nitro %s%s%s\n\n%s\n", command->name, *command->operands ? " " : "", command->operands,
             command->manual);
     if (command->does & NT__TAKES_FIELDS) fprintf(out, "\n%s", flag_rules);
-    return print_flags(command->bit, out) && print_idle_flags(command, out) && print_surroundings(command, out);
+    return print_flags((users){nt__takes_of(command->name), NULL}, out) && print_idle_flags(command, out) &&
+           print_surroundings(command, out);
 }
 
 /* ---- an experiment ---------------------------------------------------------------------------------------------- */
@@ -273,7 +280,7 @@ bool nt__print_command_manual(const nt__command *command, FILE *out) {
 /* A flag of the run's with the name of a field is meant instead of the field. */
 static bool is_hidden(const nt_field_info *field) {
     const nt__keyword *keyword = nt__keyword_find(field->name);
-    return keyword && (keyword->commands & NT__TRAIN);
+    return keyword && nt__uses(nt__takes_of("train"), keyword);
 }
 
 /* What stands for a value that has no text form. The compiler has replaced the macro NULL, gcc and clang each in its
@@ -350,5 +357,6 @@ static bool print_markers(FILE *out) {
 
 bool nt__print_experiment(const nt_experiment *experiment, const void *fields, FILE *out) {
     return print_fields(experiment, fields, out) && print_presets(experiment, out) && print_markers(out) &&
-           print_group("flags: the run", NT__FLAGS_RUN, NT__TRAIN | NT__EVALUATE, experiment, fields, out);
+           print_group("flags: the run", NT__FLAGS_RUN, (users){nt__takes_of("train"), nt__takes_of("evaluate")},
+                       experiment, fields, out);
 }

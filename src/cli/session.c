@@ -4,6 +4,7 @@
 #include "cli/cli.h"
 #include "base/files.h"
 
+#include <string.h>
 #include <unistd.h>
 
 #include "run/run.h"
@@ -94,7 +95,7 @@ nt__exit_code nt__session_fail(nt__session *session, nt_status status) {
 
 static nt__exit_code open_run(nt__session *session, bool evaluates) {
     session->options.run.no_log = session->options.run.evaluate_only = evaluates;
-    session->options.run.no_data = session->arguments->command == NT__PREDICT;
+    session->options.run.no_data = strcmp(session->arguments->command->command, "predict") == 0;
     session->engine_used = true;
     nt_status status = nt_run_new(session->experiment, session->fields, &session->options.run, &session->run);
     nt__forbid_exit();

@@ -27,23 +27,30 @@ static bool maps_without_weights(const nt__command_options *o) {
 }
 
 static const struct {
-    unsigned commands;
+    const char *commands[2];
     bool (*is_unused)(const nt__command_options *options);
     const char *line;
 } rules[] = {
-    {NT__EVALUATE | NT__PREDICT, ranks_without_best,
+    {{"evaluate", "predict"},
+     ranks_without_best,
      "--checkpoint-metric and --checkpoint-mode say which checkpoint is the best, and nothing asks for that: add "
      "--weights=RUN:best, or leave them out"},
-    {NT__TRAIN, norms_without_log,
+    {{"train"},
+     norms_without_log,
      "--gradient-norm adds to the log, and --log=none leaves that out: leave one of them out"},
-    {NT__TRAIN, optimizer_without_weights, "--restore-optimizer goes with --weights of a checkpoint: add that"},
-    {NT__TRAIN, maps_without_weights,
+    {{"train"}, optimizer_without_weights, "--restore-optimizer goes with --weights of a checkpoint: add that"},
+    {{"train"},
+     maps_without_weights,
      "--weight-map gives arrays of --weights other names, and there is no --weights: add that"},
 };
 
-nt_status nt__options_check_together(nt__command_bit command, const nt__command_options *options) {
+static bool is_one_of(const char *const commands[2], const char *name) {
+    return strcmp(commands[0], name) == 0 || (commands[1] && strcmp(commands[1], name) == 0);
+}
+
+nt_status nt__options_check_together(const nt__takes *command, const nt__command_options *options) {
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
-        if ((rules[i].commands & command) && rules[i].is_unused(options))
+        if (is_one_of(rules[i].commands, command->command) && rules[i].is_unused(options))
             return nt__fail(NT_INVALID, "%s", rules[i].line);
     return NT_OK;
 }

@@ -188,7 +188,6 @@ static const char manual[] =
 
 const nt__command nt__cache_command = {
     .name = "cache",
-    .bit = NT__CACHE,
     .does = NT__OPENS_ENGINE | NT__KEEPS_PROGRAMS,
     .operands = "list | stats | clear [--all]",
     .summary = "the compiled programs on disk",

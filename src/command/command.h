@@ -5,7 +5,7 @@
 
 #include "cli/cli.h"
 
-#define COMMAND(NAME, name) extern const nt__command nt__##name##_command;
+#define COMMAND(name, flags, idle) extern const nt__command nt__##name##_command;
 #include "cli/commands.def"
 #undef COMMAND
 

@@ -71,7 +71,6 @@ static const char manual[] = "Opens the engine as a run would and prints what it
 
 const nt__command nt__devices_command = {
     .name = "devices",
-    .bit = NT__DEVICES,
     .does = NT__OPENS_ENGINE,
     .operands = "",
     .summary = "the engine: plugin, versions, devices, allocator",

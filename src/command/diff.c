@@ -177,7 +177,6 @@ static const char manual[] =
 
 const nt__command nt__diff_command = {
     .name = "diff",
-    .bit = NT__DIFF,
     .does = NT__READS_LOG,
     .operands = "RUN RUN",
     .summary = "in what two runs differ",

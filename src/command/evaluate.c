@@ -42,7 +42,6 @@ static const char manual[] =
 
 const nt__command nt__evaluate_command = {
     .name = "evaluate",
-    .bit = NT__EVALUATE,
     .does = NT__COMPILES | NT__OPENS_ENGINE | NT__TAKES_FIELDS | NT__MAKES_RUN | NT__READS_LOG | NT__KEEPS_PROGRAMS,
     .operands = "FILE.c [MORE.c ...] [flags]",
     .summary = "metrics of a split with saved parameters",

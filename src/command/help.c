@@ -52,8 +52,8 @@ static nt_status check_flags(const nt__arguments *arguments) {
         return nt__fail(NT_INVALID, "--%s goes with a FILE.c: name it, or leave the flag out",
                         arguments->flags[0].name);
     for (size_t i = 0; i < arguments->flag_count; i++) {
-        const nt__keyword *keyword = nt__keyword_of(NT__HELP, arguments->flags[i].name);
-        bool is_of_run = keyword && (keyword->group == NT__FLAGS_RUN || !(keyword->commands & NT__HELP));
+        const nt__keyword *keyword = nt__keyword_of(arguments->command, arguments->flags[i].name);
+        bool is_of_run = keyword && (keyword->group == NT__FLAGS_RUN || !nt__uses(arguments->command, keyword));
         if (is_of_run && strcmp(keyword->field.name, "preset") != 0)
             return nt__fail(NT_INVALID, "--%s goes with --resolved: add that, or leave it out",
                             arguments->flags[i].name);
@@ -90,7 +90,6 @@ static const char manual[] =
 
 const nt__command nt__help_command = {
     .name = "help",
-    .bit = NT__HELP,
     .does = NT__COMPILES,
     .operands = "[COMMAND | FILE.c [MORE.c ...] [--resolved [flags]]]",
     .summary = "this manual, a command, or the fields of an experiment",

@@ -123,7 +123,6 @@ static const char manual[] =
 
 const nt__command nt__history_command = {
     .name = "history",
-    .bit = NT__HISTORY,
     .does = NT__READS_LOG,
     .operands = "[RUN] [flags]",
     .summary = "the epochs of a run, as a table",

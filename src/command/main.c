@@ -14,7 +14,7 @@
 
 /* ---- the commands ----------------------------------------------------------------------------------------------- */
 
-#define COMMAND(NAME, name) &nt__##name##_command,
+#define COMMAND(name, flags, idle) &nt__##name##_command,
 static const nt__command *const commands[] = {
 #include "cli/commands.def"
     NULL};
@@ -54,7 +54,7 @@ static bool asks_for_help(const nt__arguments *arguments) {
 static nt__exit_code run_command(const nt__command *command, int count, char *const *words) {
     nt__arguments arguments;
     nt__exit_code code;
-    nt_status status = nt__arguments_read(command->bit, count, words, &arguments);
+    nt_status status = nt__arguments_read(nt__takes_of(command->name), count, words, &arguments);
     if (status != NT_OK)
         code = nt__report_wrong_use(status);
     else if (asks_for_help(&arguments))

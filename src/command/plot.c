@@ -219,7 +219,6 @@ static const char manual[] =
 
 const nt__command nt__plot_command = {
     .name = "plot",
-    .bit = NT__PLOT,
     .does = NT__READS_LOG,
     .operands = "[RUN ...] [flags]",
     .summary = "the curves of runs, in the terminal or a file",

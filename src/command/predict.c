@@ -46,7 +46,6 @@ static const char manual[] =
 
 const nt__command nt__predict_command = {
     .name = "predict",
-    .bit = NT__PREDICT,
     .does = NT__COMPILES | NT__OPENS_ENGINE | NT__TAKES_FIELDS | NT__MAKES_RUN | NT__READS_LOG | NT__KEEPS_PROGRAMS,
     .operands = "FILE.c [MORE.c ...] --input [FIELD=]FILE ... --out FILE [flags]",
     .summary = "outputs of the model for arrays from files",

@@ -157,7 +157,6 @@ static const char manual[] =
 
 const nt__command nt__runs_command = {
     .name = "runs",
-    .bit = NT__RUNS,
     .does = NT__READS_LOG,
     .operands = "[FOLDER] [flags]",
     .summary = "the runs below runs/ or another folder",

@@ -156,7 +156,6 @@ static const char manual[] =
 
 const nt__command nt__schedule_command = {
     .name = "schedule",
-    .bit = NT__SCHEDULE,
     .does = NT__COMPILES | NT__TAKES_FIELDS,
     .operands = "FILE.c [MORE.c ...] [flags]",
     .summary = "print and plot the schedules before a run",

@@ -20,7 +20,6 @@ static const char manual[] =
 
 const nt__command nt__summary_command = {
     .name = "summary",
-    .bit = NT__SUMMARY,
     .does = NT__COMPILES | NT__TAKES_FIELDS,
     .operands = "FILE.c [MORE.c ...] [flags]",
     .summary = "the parameters and layer states of a model",

@@ -102,7 +102,6 @@ static const char manual[] =
 
 const nt__command nt__train_command = {
     .name = "train",
-    .bit = NT__TRAIN,
     .does = NT__COMPILES | NT__OPENS_ENGINE | NT__TAKES_FIELDS | NT__MAKES_RUN | NT__TRAINS | NT__READS_LOG |
             NT__KEEPS_PROGRAMS,
     .operands = "FILE.c [MORE.c ...] [flags]",

@@ -46,10 +46,10 @@ static void offer_flag(completion *c, const char *name) {
     offer(c, dashed ? nt__arena_sprintf(c->arena, "--%s=", dashed) : NULL);
 }
 
-static void offer_keywords(completion *c, nt__command_bit command) {
+static void offer_keywords(completion *c, const nt__takes *verb) {
     const nt__keyword *keyword;
     for (size_t i = 0; (keyword = nt__keyword_at(i)); i++)
-        if (keyword->commands & (unsigned)command) offer_flag(c, keyword->field.name);
+        if (nt__uses(verb, keyword)) offer_flag(c, keyword->field.name);
 }
 
 /* Names of presets once the flag is there. */
@@ -74,7 +74,7 @@ static void offer_loggers(completion *c) {
 
 static void offer_flags(completion *c) {
     const nt_experiment *experiment;
-    offer_keywords(c, NT__NEW);
+    offer_keywords(c, &nt__takes_new);
     if (nt__shell_choose(c->shell, c->shell->options.experiment, &experiment) != NT_OK) return;
     for (size_t i = 0; i < experiment->field_count; i++)
         if (!nt__keyword_find(experiment->fields[i].name)) offer_flag(c, experiment->fields[i].name);
@@ -83,7 +83,7 @@ static void offer_flags(completion *c) {
 }
 
 static void offer_prediction_flags(completion *c) {
-    offer_keywords(c, NT__PREDICT_AGAIN);
+    offer_keywords(c, &nt__takes_predict);
 }
 
 static void offer_field_names(completion *c) {

@@ -126,7 +126,6 @@ static const char manual[] =
 
 const nt__command nt__shell_command = {
     .name = "shell",
-    .bit = NT__SHELL,
     .does = NT__COMPILES | NT__OPENS_ENGINE | NT__TAKES_FIELDS | NT__IS_SHELL | NT__TRAINS | NT__READS_LOG |
             NT__KEEPS_PROGRAMS,
     .operands = "FILE.c [MORE.c ...] [flags]",

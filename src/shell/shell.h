@@ -55,9 +55,11 @@ nt_status nt__shell_choose(const nt__shell *shell, const char *name, const nt_ex
 nt_status nt__shell_new(nt__shell *shell, const nt__words *words);
 nt__shell_run *nt__shell_find(const nt__shell *shell, const char *name);
 void nt__shell_free(nt__shell *shell, nt__shell_run *run);
+/* What the verbs new and predict take, as commands do. */
+extern const nt__takes nt__takes_new, nt__takes_predict;
 /* Sorts the words of a line that is gone when they are used: copies of them live in the arena. Free the arguments after
  * a failure too. */
-nt_status nt__shell_arguments(nt__command_bit command, const nt__words *words, nt__arena *arena, nt__arguments *out);
+nt_status nt__shell_arguments(const nt__takes *verb, const nt__words *words, nt__arena *arena, nt__arguments *out);
 
 /* ---- fields (shell_fields.c) ------------------------------------------------------------------------------------ */
 

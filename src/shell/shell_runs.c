@@ -30,15 +30,18 @@ void nt__shell_free(nt__shell *shell, nt__shell_run *run) {
 
 /* ---- making ----------------------------------------------------------------------------------------------------- */
 
-nt_status nt__shell_arguments(nt__command_bit command, const nt__words *words, nt__arena *arena, nt__arguments *out) {
+const nt__takes nt__takes_new = {"new", "choose model run evaluation best training train make", ""};
+const nt__takes nt__takes_predict = {"predict", "input out", ""};
+
+nt_status nt__shell_arguments(const nt__takes *verb, const nt__words *words, nt__arena *arena, nt__arguments *out) {
     char **copies = nt__arena_alloc(arena, words->count + 1, sizeof *copies);
     for (size_t i = 0; copies && i < words->count; i++)
         if (!(copies[i] = nt__arena_strdup(arena, words->items[i]))) return NT_OUT_OF_MEMORY;
-    return copies ? nt__arguments_read(command, (int)words->count, copies, out) : NT_OUT_OF_MEMORY;
+    return copies ? nt__arguments_read(verb, (int)words->count, copies, out) : NT_OUT_OF_MEMORY;
 }
 
 static nt_status read_words(nt__shell_run *run, const nt__shell *shell, const nt__words *words) {
-    nt_status status = nt__shell_arguments(NT__NEW, words, &run->arena, &run->arguments);
+    nt_status status = nt__shell_arguments(&nt__takes_new, words, &run->arena, &run->arguments);
     return status == NT_OK ? nt__arguments_inherit(&run->arguments, shell->arguments) : status;
 }
 

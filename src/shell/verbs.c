@@ -128,7 +128,7 @@ static nt_status predict(nt__shell *shell, const nt__words *words) {
     nt__arguments arguments = {0};
     nt__prediction prediction = {0};
     nt__arena arena = {0};
-    nt_status status = nt__shell_arguments(NT__PREDICT_AGAIN, words, &arena, &arguments);
+    nt_status status = nt__shell_arguments(&nt__takes_predict, words, &arena, &arguments);
     if (status == NT_OK) status = read_prediction(&arguments, &prediction);
     if (status == NT_OK) status = check_has_learned(run);
     if (status == NT_OK) status = nt__prediction_make(&prediction, run->experiment, run->run, &shell->terminal);

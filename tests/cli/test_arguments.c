@@ -27,24 +27,24 @@ static Some fields;
 
 /* All three steps; the arguments stay until the next call. */
 #define read_words(command, ...) read_list(command, (const char *const[]){__VA_ARGS__, NULL})
-static nt_status read_list(nt__command_bit command, const char *const *words) {
+static nt_status read_list(const char *command, const char *const *words) {
     int count = 0;
     while (words[count]) count++;
     nt__arguments_free(&arguments);
     nt__command_options_free(&options);
     options = (nt__command_options){0};
     fields = Some_defaults();
-    nt_status status = nt__arguments_read(command, count, (char *const *)(uintptr_t)words, &arguments);
+    nt_status status = nt__arguments_read(nt__takes_of(command), count, (char *const *)(uintptr_t)words, &arguments);
     if (status == NT_OK) status = nt__arguments_options(&arguments, &options);
     if (status == NT_OK) status = nt__arguments_fields(&arguments, Some_experiment(), &fields);
     return status;
 }
 
-#define reads(...) assert_int_equal(read_words(NT__TRAIN, "a.c", __VA_ARGS__), NT_OK)
-#define refuses(message, ...)                                                    \
-    do {                                                                         \
-        assert_int_equal(read_words(NT__TRAIN, "a.c", __VA_ARGS__), NT_INVALID); \
-        assert_string_equal(nt_error_message(), message);                        \
+#define reads(...) assert_int_equal(read_words("train", "a.c", __VA_ARGS__), NT_OK)
+#define refuses(message, ...)                                                  \
+    do {                                                                       \
+        assert_int_equal(read_words("train", "a.c", __VA_ARGS__), NT_INVALID); \
+        assert_string_equal(nt_error_message(), message);                      \
     } while (0)
 
 static int release(void **state) {
@@ -58,7 +58,7 @@ static int release(void **state) {
 
 static void words_that_are_no_flags_are_files(void **state) {
     (void)state;
-    assert_int_equal(read_words(NT__TRAIN, "a.c", "b.c", "--quiet", "c.c", "--seed", "3", "d.c"), NT_OK);
+    assert_int_equal(read_words("train", "a.c", "b.c", "--quiet", "c.c", "--seed", "3", "d.c"), NT_OK);
     assert_int_equal(arguments.files.count, 4);
     assert_string_equal(arguments.files.items[2], "c.c");
     assert_string_equal(arguments.files.items[3], "d.c");
@@ -67,16 +67,16 @@ static void words_that_are_no_flags_are_files(void **state) {
 
 static void files_are_checked(void **state) {
     (void)state;
-    assert_int_equal(read_words(NT__TRAIN, "--quiet"), NT_OK);
+    assert_int_equal(read_words("train", "--quiet"), NT_OK);
     assert_int_equal(nt__arguments_check_files(&arguments, "train"), NT_INVALID);
     assert_non_null(strstr(nt_error_message(), "no file was given"));
-    assert_int_equal(read_words(NT__TRAIN, "--no-shuffle=", "x"), NT_INVALID);
-    assert_int_equal(read_words(NT__TRAIN, "--data-dir", "x.c"), NT_OK);
+    assert_int_equal(read_words("train", "--no-shuffle=", "x"), NT_INVALID);
+    assert_int_equal(read_words("train", "--data-dir", "x.c"), NT_OK);
     assert_int_equal(nt__arguments_check_files(&arguments, "train"), NT_INVALID);
     assert_string_equal(nt_error_message(),
                         "no file was given: 'x.c' was taken as the value of --data-dir. Files stand "
                         "before the flags: nitro train x.c --data-dir");
-    assert_int_equal(read_words(NT__TRAIN, ".c"), NT_OK);
+    assert_int_equal(read_words("train", ".c"), NT_OK);
     assert_int_equal(nt__arguments_check_files(&arguments, "train"), NT_INVALID);
     assert_non_null(strstr(nt_error_message(), "'.c' is no C source file"));
 }
@@ -176,7 +176,7 @@ static void schedules_add_up(void **state) {
     assert_string_equal(options.run.schedules[0].name, "learning_rate");
     assert_string_equal(options.run.schedules[1].name, "smoothing");
     assert_null(options.run.schedules[2].name);
-    assert_int_equal(read_words(NT__TRAIN, "a.c", "--schedule=learning_rate"), NT_INVALID);
+    assert_int_equal(read_words("train", "a.c", "--schedule=learning_rate"), NT_INVALID);
     assert_non_null(strstr(nt_error_message(), "'learning_rate' is no schedule: write NAME=KIND:NUMBERS"));
 }
 
@@ -195,7 +195,7 @@ static void a_keyword_of_another_command_leaves_its_name_to_fields(void **state)
     refuses("--split is a flag of nitro evaluate and not of this command: leave it out", "--split=val");
     refuses("--metric is a flag of nitro history and not of this command: leave it out", "--metric=accuracy");
     refuses("--x is a flag of nitro plot and not of this command: leave it out", "--x=step");
-    assert_int_equal(read_words(NT__EVALUATE, "a.c", "--weights=file", "--split", "val"), NT_OK);
+    assert_int_equal(read_words("evaluate", "a.c", "--weights=file", "--split", "val"), NT_OK);
     assert_true(fields.input == 1.5);
     assert_string_equal(options.weights, "file");
     assert_string_equal(options.split, "val");
@@ -204,12 +204,12 @@ static void a_keyword_of_another_command_leaves_its_name_to_fields(void **state)
 /* A line of nitro train becomes one of these by its verb alone. */
 static void what_looks_ahead_takes_every_flag_of_train(void **state) {
     (void)state;
-    const nt__command_bit commands[] = {NT__SCHEDULE, NT__SUMMARY, NT__HELP};
+    static const char *const commands[] = {"schedule", "summary", "help"};
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
         const nt__keyword *keyword;
         for (size_t k = 0; (keyword = nt__keyword_at(k)); k++)
-            if (keyword->commands & NT__TRAIN)
-                assert_ptr_equal(nt__keyword_of(commands[i], keyword->field.name), keyword);
+            if (nt__uses(nt__takes_of("train"), keyword))
+                assert_ptr_equal(nt__keyword_of(nt__takes_of(commands[i]), keyword->field.name), keyword);
         assert_int_equal(read_words(commands[i], "a.c", "--weights=w", "--weight-map", "a=b", "--resume", "--no-cache",
                                     "--quiet", "--stats=s", "--compile-option=a=1", "--gradient-norm"),
                          NT_OK);
@@ -219,7 +219,7 @@ static void what_looks_ahead_takes_every_flag_of_train(void **state) {
         assert_non_null(strstr(nt_error_message(), "there is no flag --qiet (did you mean --quiet?)"));
         assert_int_equal(read_words(commands[i], "a.c", "--split=val"), NT_INVALID);
     }
-    assert_null(nt__keyword_of(NT__EVALUATE, "resume"));
+    assert_null(nt__keyword_of(nt__takes_of("evaluate"), "resume"));
 }
 
 /* --resume alone, and after an equals sign only: a word after it is a file. */
@@ -248,13 +248,33 @@ static void help_never_takes_a_value(void **state) {
     assert_true(options.help);
 }
 
+static bool is_taken(const nt__keyword *keyword) {
+    for (size_t i = 0; nt__takes_at(i); i++)
+        if (nt__uses(nt__takes_at(i), keyword)) return true;
+    return false;
+}
+
+/* Each word of a command's line in commands.def is the set of some flag. */
+static void every_set_has_a_flag(void **state) {
+    (void)state;
+    for (size_t i = 0; nt__takes_at(i); i++) {
+        char words[256], *rest;
+        snprintf(words, sizeof words, "%s %s", nt__takes_at(i)->flags, nt__takes_at(i)->idle);
+        for (char *word = strtok_r(words, " ", &rest); word; word = strtok_r(NULL, " ", &rest)) {
+            const nt__keyword *keyword = nt__keyword_at(0);
+            for (size_t k = 0; keyword && strcmp(keyword->set, word) != 0;) keyword = nt__keyword_at(++k);
+            if (!keyword) fail_msg("nitro %s takes '%s', and no flag is of that set", nt__takes_at(i)->command, word);
+        }
+    }
+}
+
 static void every_keyword_is_complete(void **state) {
     (void)state;
     const nt__keyword *keyword;
     for (size_t i = 0; (keyword = nt__keyword_at(i)); i++) {
         assert_ptr_equal(nt__keyword_find(keyword->field.name), keyword);
         assert_true(strlen(keyword->field.doc) > 0 && strlen(keyword->field.default_text) > 0);
-        assert_true(keyword->commands != 0);
+        assert_true(is_taken(keyword));
     }
     assert_null(nt__keyword_find("max"));
     assert_null(nt__keyword_find("max_epochs_"));
@@ -271,7 +291,7 @@ static void every_refused_allocation_is_survived(void **state) {
         nt_status status = NT_OUT_OF_MEMORY, expected = i == 0 ? NT_INVALID : NT_OK;
         for (size_t n = 1; status == NT_OUT_OF_MEMORY; n++) {
             nt__memory_fail_at(n);
-            status = read_words(NT__TRAIN, "a.c", "b.c", cases[i], "--seed=1");
+            status = read_words("train", "a.c", "b.c", cases[i], "--seed=1");
             nt__memory_fail_at(0);
             nt__arguments_free(&arguments);
             assert_int_equal(nt__memory().live, live);
@@ -296,6 +316,7 @@ int main(void) {
         cmocka_unit_test(resume_may_have_a_value),
         cmocka_unit_test(help_never_takes_a_value),
         cmocka_unit_test(every_keyword_is_complete),
+        cmocka_unit_test(every_set_has_a_flag),
         cmocka_unit_test(every_refused_allocation_is_survived),
     };
     return cmocka_run_group_tests_name("arguments", tests, NULL, release);

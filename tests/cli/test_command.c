@@ -346,7 +346,7 @@ static void input_that_cannot_be_read_is_a_failure(void **state) {
 /* A new command is in the usage and the list, and its manual says how it is used and what it does. */
 static void every_command_has_a_manual(void **state) {
     (void)state;
-#define COMMAND(NAME, name) #name,
+#define COMMAND(name, flags, idle) #name,
     static const char *const names[] = {
 #include "cli/commands.def"
     };

@@ -113,7 +113,7 @@ static nt_status read_arguments(const char *path) {
     nt__arguments arguments;
     nt__command_options options = {0};
     Fuzzed fields = Fuzzed_defaults();
-    nt_status status = nt__arguments_read(NT__TRAIN, count, lines, &arguments);
+    nt_status status = nt__arguments_read(nt__takes_of("train"), count, lines, &arguments);
     if (status == NT_OK && arguments.files.count == 0) status = nt__fail(NT_INVALID, "no file was given at all");
     if (status == NT_OK) status = nt__arguments_options(&arguments, &options);
     if (status == NT_OK) status = nt__arguments_fields(&arguments, Fuzzed_experiment(), &fields);
