@@ -72,7 +72,7 @@ nt_array *nt_array_retain(nt_array *array);
 void nt_array_free(nt_array *array);
 
 /* Element `index` (row-major) of an array of any type, as a double; bool is 0 or 1. An index that the array does not
- * have gives nan, or changes nothing, with a message in nt_error_message; where it happens in a hook build_data or
+ * have gives nan, or changes nothing, with a message in nt_error_message; if it happens in a hook build_data or
  * derive, or in a source's begin or read, that hook has failed, whatever it returns. */
 double nt_array_get(const nt_array *array, int64_t index);
 void nt_array_set(nt_array *array, int64_t index, double value);

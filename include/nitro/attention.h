@@ -35,7 +35,7 @@ nt_tensor nt_attention_at(nt_tensor queries, nt_tensor keys, nt_tensor values, n
 typedef struct nt_rotary_options {
     double base;        /* above 0: 10000 */
     int64_t offset;     /* of the first position: 0 */
-    nt_tensor position; /* an integer scalar, added to the offset: where it is not known before the program runs */
+    nt_tensor position; /* an integer scalar, added to the offset: for one that is not known before the program runs */
     bool interleaved;   /* pairs are elements 2i and 2i + 1; else i and i + depth / 2 */
 } nt_rotary_options;
 /* Turns pair i of x [batch, length, heads, depth] at position p by the angle p base^(-2 i / depth) (Su et al. 2021);
@@ -61,7 +61,7 @@ typedef struct nt_multi_head_options {
     nt_tensor context; /* [batch, keys, features], of x's type: where keys and values come from; x when not given */
     nt_tensor mask;    /* as of nt_attention; keys are the positions of the context, or the places of the cache */
     /* The same. Positions of x or the context from the length on are padding: zeros stand in their place, whatever they
-     * hold, before the dense layers, also where they ask as queries. With a cache the lengths count its places, and
+     * hold, before the dense layers, also if they ask as queries. With a cache the lengths count its places, and
      * a position of x whose place is hidden still asks with what it is, as far as that is finite. */
     nt_tensor lengths;
     bool causal;
@@ -69,7 +69,7 @@ typedef struct nt_multi_head_options {
     /* Decoding: x are the positions from `position`, an integer scalar, on. Their keys and values are written into the
      * cache, which is set to what it is then, and each sees those of its own and of the positions before that the cache
      * still has: with one position in x the last `length`, further ones have taken the places of the first; with
-     * several all, and they have to end within the length: only the program knows the position, and where they do not
+     * several all, and they have to end within the length: only the program knows the position, and if they do not
      * it writes them into the last places, over others, so the result is wrong. As with `causal`, which gives the same
      * for all positions at once. */
     nt_attention_cache *cache;

@@ -18,7 +18,7 @@ typedef struct nt_gradient_check_options {
 } nt_gradient_check_options;
 
 /* The element whose gradient is worst. The error is |gradient - difference| / max(1, |gradient|, |difference|), where
- * `difference` is (f(x + h) - f(x - h)) / 2h; infinite where just one of the two is finite. At a kink, where the slopes
+ * `difference` is (f(x + h) - f(x - h)) / 2h; infinite if just one of the two is finite. At a kink, where the slopes
  * before and after x differ, each number between the two is right, and the error is the distance from them. */
 typedef struct nt_gradient_report {
     double error, gradient, difference;

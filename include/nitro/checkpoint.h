@@ -73,7 +73,7 @@ void nt_checkpoint_runs_free(nt_checkpoint_run_list *runs);
 /* Finds the checkpoint that a text names in a folder: PATH, or RUN:CHECKPOINT, where RUN is latest (the run written
  * last), all (with best) or the id of a run, and CHECKPOINT is best or latest; or FOLDER:CHECKPOINT, of the run written
  * last in another folder. The best is by `metric` ("val_loss"
- * where that is NULL) in one direction, among the records that were ranked by it. NT_NOT_FOUND with a message that
+ * if that is NULL) in one direction, among the records that were ranked by it. NT_NOT_FOUND with a message that
  * lists what the folder has; NT_INVALID, with the right spelling, for a text that says something else. Free with
  * nt_checkpoint_info_free. */
 nt_status nt_checkpoint_find(const char *text, const char *folder, const char *metric, bool higher_is_better,

@@ -42,7 +42,7 @@ typedef nt_loop (*nt_loop_body)(nt_loop now, void *context);
 typedef struct nt_scan_options {
     nt_tensor carry[NT_MAX_VALUES];  /* as the first iteration gets it; may be none */
     nt_tensor inputs[NT_MAX_VALUES]; /* [length, ...]: cut into slices along axis 0; may be none */
-    int64_t length;                  /* iterations: needed where there are no inputs */
+    int64_t length;                  /* iterations: needed if there are no inputs */
     nt_direction direction;          /* backward: the last slice comes first */
     bool unroll;                     /* no loop in the program: a copy of the body for each iteration, 1024 at most */
 } nt_scan_options;
@@ -74,7 +74,7 @@ nt_loop nt_while_at(nt_loop_condition condition, nt_loop_body body, const char *
 
 /* ---- branches --------------------------------------------------------------------------------------------------- */
 
-/* What `yes` makes of the tensors where the bool scalar `which` is true, else what `no` makes of them; only one of the
+/* What `yes` makes of the tensors if the bool scalar `which` is true, else what `no` makes of them; only one of the
  * two runs: nt_cond(nt_greater(p, 0), square, exponential, NULL, x).at[0]. Both return as many tensors, of equal types.
  * Gradient: that of the branch taken. nt_where chooses between elements, and runs both. */
 #define nt_cond(which, yes, no, context, ...) nt_cond_at(which, yes, no, context, (nt_values){{__VA_ARGS__}}, NT_SITE)
@@ -89,7 +89,7 @@ nt_values nt_cond_at(nt_tensor which, nt_function yes, nt_function no, void *con
 nt_values nt_remat_at(nt_function body, void *context, nt_values x, nt_site site);
 
 /* Makes the cotangents of x, one for each floating tensor, of its type; one that is not set is zero. `c` are the
- * cotangents of y, zeros where none arrives. */
+ * cotangents of y, zeros if none arrives. */
 typedef nt_values (*nt_backward)(nt_values x, nt_values y, nt_values c, void *context);
 /* What the function makes of the tensors, y, with the gradient that `backward` computes: nt_custom_gradient(forward,
  * backward, NULL, x).at[0]. Both are called at once. Gradients flow to the tensors given only; a floating tensor of

@@ -12,14 +12,14 @@ extern "C" {
 
 /* ---- arithmetic: floating and integer --------------------------------------------------------------------------- */
 
-/* Integers wrap around where a result is not of their type, as NumPy's do. */
+/* Integers wrap around if a result is not of their type, as NumPy's do. */
 
 #define nt_add(a, b) nt_add_at(NT_TENSOR(a), NT_TENSOR(b), NT_SITE) /* a + b. Gradient: c, c */
 #define nt_sub(a, b) nt_sub_at(NT_TENSOR(a), NT_TENSOR(b), NT_SITE) /* a - b. Gradient: c, -c */
 #define nt_mul(a, b) nt_mul_at(NT_TENSOR(a), NT_TENSOR(b), NT_SITE) /* a b. Gradient: c b, c a */
 /* a / b. Gradient: c / b, -c y / b. Integers truncate toward zero; x / 0 is -1 (unsigned: all ones). */
 #define nt_div(a, b) nt_div_at(NT_TENSOR(a), NT_TENSOR(b), NT_SITE)
-/* a to the power b. Gradient: c b a^(b-1) (0 where b is 0), c y log(a) (0 where a is 0 and b is not negative). */
+/* a to the power b. Gradient: c b a^(b-1) (0 if b is 0), c y log(a) (0 if a is 0 and b is not negative). */
 #define nt_pow(a, b) nt_pow_at(NT_TENSOR(a), NT_TENSOR(b), NT_SITE)
 /* Larger and smaller of two; a nan of either is the result. Gradient: c to the operand that won, half to each of two
  * equal ones. */
@@ -66,7 +66,7 @@ nt_tensor nt_clamp_at(nt_tensor x, nt_tensor low, nt_tensor high, nt_site site);
 #define nt_tanh(x) nt_tanh_at(NT_TENSOR(x), NT_SITE)         /* Gradient: c (1 - y y) */
 #define nt_logistic(x) nt_logistic_at(NT_TENSOR(x), NT_SITE) /* 1 / (1 + exp(-x)). Gradient: c y (1 - y) */
 #define nt_sigmoid(x) nt_logistic(x)                         /* the same under the name that is looked for */
-#define nt_relu(x) nt_relu_at(NT_TENSOR(x), NT_SITE)         /* max(x, 0), keeps nan. Gradient: c where x > 0, else 0 */
+#define nt_relu(x) nt_relu_at(NT_TENSOR(x), NT_SITE)         /* max(x, 0), keeps nan. Gradient: c if x > 0, else 0 */
 #define nt_exp2(x) nt_exp2_at(NT_TENSOR(x), NT_SITE)         /* 2 to the power x. Gradient: c y log(2) */
 #define nt_log2(x) nt_log2_at(NT_TENSOR(x), NT_SITE)         /* Logarithm to the base 2. Gradient: c / (x log(2)) */
 #define nt_log10(x) nt_log10_at(NT_TENSOR(x), NT_SITE)       /* Logarithm to the base 10. Gradient: c / (x log(10)) */
@@ -107,9 +107,9 @@ nt_tensor nt_clamp_at(nt_tensor x, nt_tensor low, nt_tensor high, nt_site site);
 #define nt_atan2(a, b) nt_atan2_at(NT_TENSOR(a), NT_TENSOR(b), NT_SITE)
 /* log(exp(a) + exp(b)) without overflow; -inf counts nothing. Gradient: c exp(a - y), c exp(b - y). */
 #define nt_logaddexp(a, b) nt_logaddexp_at(NT_TENSOR(a), NT_TENSOR(b), NT_SITE)
-/* sqrt(a a + b b) without overflow. Gradient: c a / y, c b / y, 0 where y is 0. */
+/* sqrt(a a + b b) without overflow. Gradient: c a / y, c b / y, 0 if y is 0. */
 #define nt_hypot(a, b) nt_hypot_at(NT_TENSOR(a), NT_TENSOR(b), NT_SITE)
-/* |a| with the sign of b, that of a zero or nan too. Gradient: c where the sign of a stays, -c where it changes, 0 at
+/* |a| with the sign of b, that of a zero or nan too. Gradient: c if the sign of a stays, -c if it changes, 0 at
  * a = 0; none in b. */
 #define nt_copysign(a, b) nt_copysign_at(NT_TENSOR(a), NT_TENSOR(b), NT_SITE)
 
@@ -162,7 +162,7 @@ nt_tensor nt_copysign_at(nt_tensor a, nt_tensor b, nt_site site);
 #define nt_less_equal(a, b) nt_less_equal_at(NT_TENSOR(a), NT_TENSOR(b), NT_SITE)
 #define nt_greater(a, b) nt_greater_at(NT_TENSOR(a), NT_TENSOR(b), NT_SITE)
 #define nt_greater_equal(a, b) nt_greater_equal_at(NT_TENSOR(a), NT_TENSOR(b), NT_SITE)
-/* a where the bool tensor `which` is true, else b; all three broadcast. Gradient: c or 0. */
+/* a if the bool tensor `which` is true, else b; all three broadcast. Gradient: c or 0. */
 #define nt_where(which, a, b) nt_where_at(which, NT_TENSOR(a), NT_TENSOR(b), NT_SITE)
 
 nt_tensor nt_equal_at(nt_tensor a, nt_tensor b, nt_site site);

@@ -113,7 +113,7 @@ typedef struct nt_field_info {
     _Generic((__typeof__(T) *)0, NT_FIELD_TYPES_(NT_GRAPH_CONST_CASE_, NT_DEVICE_ALSO_) default : 0)
 
 #define NT_MEMBER_(T, name_, default_, doc_) __typeof__(T) name_;
-/* gcc does not name the type where a field stands as a condition or is cast, so it names the field. */
+/* gcc does not name the type if a field stands as a condition or is cast, so it names the field. */
 #if defined __GNUC__ && !defined __clang__ && __GNUC__ >= 12
 #define NT_HOST_FIELD_ __attribute__((unavailable("it is a Host field; mark it DEVICE or GRAPH_CONST")))
 #else
@@ -125,7 +125,7 @@ typedef struct nt_field_info {
     struct NT_JOIN3(name_, _is_a_Host_field__mark_it_DEVICE_or_GRAPH_CONST__, __COUNTER__) { \
         char sentinel;                                                                       \
     } name_ NT_HOST_FIELD_;
-/* A Device field's type in the view: its name is the message where one is used as a C value. */
+/* A Device field's type in the view: its name is the message if one is used as a C value. */
 typedef nt_tensor nt_tensor_of_Device_field__mark_it_GRAPH_CONST_for_a_C_value;
 #define NT_DEVICE_TENSOR_ ((nt_tensor_of_Device_field__mark_it_GRAPH_CONST_for_a_C_value){0})
 #define NT_VIEW_DEVICE_(T, name_, default_, doc_)                                                                    \

@@ -7,7 +7,7 @@
  *     A gradient penalty (Gulrajani et al. 2017):
  *     nt_tensor slope = nt_grad(nt_sum(discriminator(e, m, x)), x);
  *     nt_tensor penalty = nt_mean(nt_square(nt_sub(nt_norm(slope, -1), 1)));
- * The slope of the sum is that of each sample by itself only where samples do not mix: with a batch norm in the
+ * The slope of the sum is that of each sample by itself only if samples do not mix: with a batch norm in the
  * discriminator it is not.
  */
 #ifndef NITRO_GRADIENT_H
@@ -19,7 +19,7 @@
 extern "C" {
 #endif
 
-/* dy/dx in the shape of x: zeros where y does not depend on it. y is a floating scalar of this trace; x any floating
+/* dy/dx in the shape of x: zeros if y does not depend on it. y is a floating scalar of this trace; x any floating
  * tensor of it, a parameter, a field, or a value on the way. nt_stop_gradient holds a value constant. Equal expressions
  * are one tensor, so an x that was computed twice is an error: compute it once and use it in both places. In a body of
  * control flow (nitro/control.h) y depends on an x of outside also through what else of outside was made of it; the

@@ -80,12 +80,12 @@ extern "C" {
 /* The hooks with their types erased; NT_DEFINE fills it from the typed ones. NULL: not defined. */
 typedef struct nt_hooks {
     NT_HOOK_MEMBERS_(void, void)
-    /* Name of the preset at a place, NULL beyond the last. Gives its doc and sets its fields where these are not NULL.
+    /* Name of the preset at a place, NULL beyond the last. Gives its doc and sets its fields if these are not NULL.
      */
     const char *(*preset)(size_t index, const char **doc, void *e);
 } nt_hooks;
 
-/* A function for each, that calls the experiment's own, and its address where there is one. */
+/* A function for each, that calls the experiment's own, and its address if there is one. */
 #define NT_HOOK_CALL_(E, T, name, parameters, arguments) \
     static T E##_##name##_ parameters {                  \
         return E##_hooks_.name arguments;                \

@@ -42,7 +42,7 @@ typedef struct nt_log_line {
     const nt_log_value *values;
     size_t count;
     const nt_array *array; /* of a histogram and an image; else NULL */
-    bool once; /* in a log that goes on: is left out where what was kept of the log has the same line already */
+    bool once; /* in a log that goes on: is left out if what was kept of the log has the same line already */
 } nt_log_line;
 
 /* Where a log begins. */

@@ -12,7 +12,7 @@ extern "C" {
 /* All of them: what is given must be tensors of this trace, numbers must lie in the ranges that are named here, and the
  * error of anything else is kept for the place of the call, with its name and that of the argument.
  *
- * The ranges of tensors are checked on the host, where it has their numbers: of a field of the batch, also one that was
+ * The ranges of tensors are checked on the host, if it has their numbers: of a field of the batch, also one that was
  * reshaped, converted, turned, stretched or joined with others, in all splits when a run is made ("loss.c:12 in loss:
  * split 'train', field 'y', row 0: 255 is not in 0..1"), of what a source reads batch by batch; of a DEVICE field when
  * a run is made, when it is set and when a schedule gives it a value; of constants at the call. A nan is in no range.
@@ -34,18 +34,18 @@ typedef struct nt_cross_entropy_options {
      * of the labels that are not ignored, that of floating targets by the number of samples whatever the weights are,
      * so one-hot targets have another mean than the labels that they stand for. */
     nt_tensor class_weights;
-    bool ignores;    /* samples with the label `ignored` cost nothing and have no gradient, as padding; also where their
+    bool ignores;    /* samples with the label `ignored` cost nothing and have no gradient, as padding; also if their
                         logits are infinite or nan */
     int64_t ignored; /* any integer that the labels' type has, within 2^53; only with .ignores = true */
-    nt_reduction reduction; /* over all samples. The mean of integer labels divides by what counts, and is 0 where
+    nt_reduction reduction; /* over all samples. The mean of integer labels divides by what counts, and is 0 if
                                nothing does */
 } nt_cross_entropy_options;
 /* -log softmax(logits)[label]: logits [..., classes], integer labels [...]; or -sum(target log softmax(logits)) for
  * floating targets of the logits' shape, probabilities in 0..1 whose sum along the last axis is 1 within 0.01; a class
  * of target 0 costs nothing even at a logit of minus infinity. With smoothing s the target is (1 - s) at the label plus
  * s / classes everywhere (Szegedy et al. 2016); weights multiply each class. A label outside 0..classes-1 that is not
- * the ignored one is an error that the host finds before the batch is used where the labels are a field of the batch,
- * also one that was reshaped or converted; where they are computed, as a part of a field, the loss of the sample is
+ * the ignored one is an error that the host finds before the batch is used if the labels are a field of the batch,
+ * also one that was reshaped or converted; if they are computed, as a part of a field, the loss of the sample is
  * nan, at which training stops. */
 #define nt_cross_entropy(logits, targets, ...) \
     nt_cross_entropy_at(logits, targets, (nt_cross_entropy_options){__VA_ARGS__}, NT_SITE)
@@ -67,7 +67,7 @@ typedef struct nt_hinge_options {
     bool squared;
     nt_reduction reduction;
 } nt_hinge_options;
-/* max(0, margin - t s) of scores s and targets t of -1 or 1, of one shape and floating type; squared where asked. */
+/* max(0, margin - t s) of scores s and targets t of -1 or 1, of one shape and floating type; squared if asked. */
 #define nt_hinge(scores, targets, ...) nt_hinge_at(scores, targets, (nt_hinge_options){__VA_ARGS__}, NT_SITE)
 /* The sum over all other classes j of max(0, margin - s[label] + s[j]), divided by the number of classes: scores
  * [..., classes], integer labels [...]. Labels that are no classes are what they are to nt_cross_entropy. */
@@ -89,9 +89,9 @@ typedef struct nt_huber_options {
     nt_reduction reduction;
     double delta; /* above 0; 0 stands for 1 */
 } nt_huber_options;
-/* d d / 2 where |d| is at most delta, else delta (|d| - delta / 2) (Huber 1964). Divided by delta it is smooth L1. */
+/* d d / 2 if |d| is at most delta, else delta (|d| - delta / 2) (Huber 1964). Divided by delta it is smooth L1. */
 #define nt_huber(prediction, target, ...) nt_huber_at(prediction, target, (nt_huber_options){__VA_ARGS__}, NT_SITE)
-/* t (log t - q) of log-probabilities q and probabilities t in 0..1, 0 where t is 0. With two axes or more the last one
+/* t (log t - q) of log-probabilities q and probabilities t in 0..1, 0 if t is 0. With two axes or more the last one
  * is that of the classes, along which the sum of t is 1 within 0.01. The sum over the classes of a sample is the
  * Kullback-Leibler divergence; the mean divides by all elements. */
 #define nt_kl_divergence(log_prediction, target, ...) \
@@ -118,7 +118,7 @@ nt_tensor nt_info_nce_at(nt_tensor a, nt_tensor b, nt_tensor temperature, nt_los
 
 /* For a loss whose samples count differently, as tokens that are not padding: `return nt_weighted_loss(sum, count);`.
  * `sum` is a floating scalar, `count` a scalar of any numeric type or a C number, at least 0. The value is sum / count.
- * Where the count is 0 it is 0 with a gradient of 0, whatever the sum is; where a count that is computed is negative or
+ * Where the count is 0 it is 0 with a gradient of 0, whatever the sum is; if a count that is computed is negative or
  * nan it is nan. What training makes of it: the sums of a step's micro-batches are divided by their counts together, so
  * with any accum a step is that of all its samples in one batch, which a mean of means is not; the loss of a step, that
  * of an epoch and val_loss are such quotients too. A step that counts nothing has the loss 0; an epoch or a validation

@@ -18,7 +18,7 @@
  * uses them, and a loss of before depends on the old ones.
  *
  * forward is what validation, evaluation and prediction use, as without train_step; what only train_step declares is
- * trained and saved, and left out where a run does not train. The loss hook may be left out; it gives val_loss.
+ * trained and saved, and left out if a run does not train. The loss hook may be left out; it gives val_loss.
  */
 #ifndef NITRO_MANUAL_H
 #define NITRO_MANUAL_H
@@ -39,7 +39,7 @@ typedef struct nt_optimizers nt_optimizers;
 nt_tensors nt_parameter_grads_at(nt_model *m, nt_tensor loss, const char *scope, nt_site site);
 
 /* Updates the parameters that the gradients are named after, by the rules of their groups, as a step of automatic
- * training does: where the run has a gradient_clip_norm, the norm of all these gradients together is clipped. A group
+ * training does: if the run has a gradient_clip_norm, the norm of all these gradients together is clipped. A group
  * is updated as a whole, so all of its parameters must be there: the param_group hook makes the groups. Frozen groups
  * stay as they are. May be called several times; each call counts as a step of the groups it updates.
  * Not in a body of control flow (nitro/control.h). */

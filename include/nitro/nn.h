@@ -119,7 +119,7 @@ bool nt_is_training_at(const nt_model *m, nt_site site);
     for (bool once = nt_compute_enter(m, dtype, NT_SITE); once; once = nt_compute_leave(m))
 bool nt_compute_enter(nt_model *m, nt_dtype dtype, nt_site site);
 bool nt_compute_leave(nt_model *m);
-/* x as a layer takes it here: f32, bf16 and f16 in the type that layers compute in; x itself where none is set, and of
+/* x as a layer takes it here: f32, bf16 and f16 in the type that layers compute in; x itself if none is set, and of
  * other types. */
 #define nt_to_compute(m, x) nt_to_compute_at(m, x, NT_SITE)
 nt_tensor nt_to_compute_at(const nt_model *m, nt_tensor x, nt_site site);

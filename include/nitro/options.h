@@ -19,9 +19,9 @@ extern "C" {
 typedef struct nt_run_options {
     NT_SETTINGS_(NT_SETTING_OPTION_, ) /* run_dir to val_loss: nitro/settings.h */
     /* The record that the run goes on from, with its seed: "auto" for the newest of the run that wrote last in run_dir
-     * (a warning where there is none, and the run begins anew), the path of one, or "RUN:best", "RUN:latest" where RUN
-     * is "latest", the id of a run or the folder of another one. Refused with the differences where the GraphConst
-     * fields, the layout of the parameters, a decay anchor or a rule is another than then; within an epoch also where
+     * (a warning if there is none, and the run begins anew), the path of one, or "RUN:best", "RUN:latest" where RUN
+     * is "latest", the id of a run or the folder of another one. Refused with the differences if the GraphConst
+     * fields, the layout of the parameters, a decay anchor or a rule is another than then; within an epoch also if
      * split train has other rows, batches, samples, or another order. max_epochs may be another. Whatever else differs
      * (Host fields, DEVICE fields that are given anew, the data of all splits by rows and checksum, settings, the
      * optimizer's numbers, schedules that jump since the run has another length, the engine) is listed in one warning.
@@ -32,7 +32,7 @@ typedef struct nt_run_options {
      *
      * With evaluate_only or no_data the run has the model that was trained: before the data is built
      * its GRAPH_CONST and DEVICE fields, and all that derive set, get the values in the file, and so do the seed and
-     * compute_dtype where no option says another. A field that is not at its default, or is named in given_fields, and
+     * compute_dtype if no option says another. A field that is not at its default, or is named in given_fields, and
      * has another value than in the file is NT_INVALID with both; but such a DEVICE field that derive did not set keeps
      * its own. With maps such a value is a warning and is used: for a field that says what the model is used for. What
      * derive finds in other data is told by a warning, and the file's values stay. A file of another
@@ -50,8 +50,8 @@ typedef struct nt_run_options {
                                resume, restore_best, gradient_norm and histograms are for a run that trains: without a
                                split train, or with evaluate_only or no_data, NT_INVALID */
     /* When training ends, also because a stop was requested, the parameters and layer states are those of the run's
-     * best checkpoint; step, epoch and log stay. The run then trains no more. An error when the run is made where there
-     * can be no best (no checkpoints, no split val, no such metric); NT_NOT_FOUND from nt_train where none was scored,
+     * best checkpoint; step, epoch and log stay. The run then trains no more. An error when the run is made if there
+     * can be no best (no checkpoints, no split val, no such metric); NT_NOT_FOUND from nt_train if none was scored,
      * with the parameters of the last step. */
     bool restore_best;
     const char *preset;       /* the preset that the fields are from: shown and logged. With fields NULL it

@@ -20,7 +20,7 @@ typedef struct nt_recurrent_state {
 } nt_recurrent_state;
 
 typedef struct nt_recurrent_options {
-    nt_recurrent_state initial; /* before the first position: zeros, each where it is not given */
+    nt_recurrent_state initial; /* before the first position: zeros, each if it is not given */
     nt_recurrent_state *last;   /* when given, set to the state after the position that came last */
     nt_direction direction;     /* backward: from the last position to the first; results stay in their places */
     nt_tensor lengths; /* integers [batch]: of each sample only the first so many positions count. The others, which

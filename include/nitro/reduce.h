@@ -29,8 +29,8 @@ extern "C" {
 #define nt_reduce_max(x, ...) nt_reduce_max_at(x, NT_AXES_(__VA_ARGS__), NT_SITE)
 #define nt_reduce_min(x, ...) nt_reduce_min_at(x, NT_AXES_(__VA_ARGS__), NT_SITE)
 /* sum((x - mean) (x - mean)) / (number - correction), floating, and its square root, the standard deviation. The
- * correction is 0 for all of a population and 1 for a sample of it; nan where nothing is left to divide by. Gradient:
- * 2 c (x - mean) / (number - correction); of the deviation nan where it is 0. */
+ * correction is 0 for all of a population and 1 for a sample of it; nan if nothing is left to divide by. Gradient:
+ * 2 c (x - mean) / (number - correction); of the deviation nan if it is 0. */
 #define nt_variance(x, correction, ...) nt_variance_at(x, correction, NT_AXES_(__VA_ARGS__), NT_SITE)
 #define nt_deviation(x, correction, ...) nt_deviation_at(x, correction, NT_AXES_(__VA_ARGS__), NT_SITE)
 /* log(sum(exp(x))), floating, without overflow; -inf counts nothing, -inf of no others. Gradient: c exp(x - y). */
@@ -39,7 +39,7 @@ extern "C" {
 #define nt_any(x, ...) nt_any_at(x, NT_AXES_(__VA_ARGS__), NT_SITE)
 #define nt_all(x, ...) nt_all_at(x, NT_AXES_(__VA_ARGS__), NT_SITE)
 /* i32 index of the largest, smallest element along one axis, which is dropped: the first of equal ones, and the first
- * nan where there is one. The axis may not be empty. No gradient. */
+ * nan if there is one. The axis may not be empty. No gradient. */
 #define nt_argmax(x, axis) nt_argmax_at(x, axis, NT_SITE)
 #define nt_argmin(x, axis) nt_argmin_at(x, axis, NT_SITE)
 /* Running sum, product, largest and smallest element along one axis, in the shape of x: element i is made of elements
@@ -101,8 +101,8 @@ nt_tensor nt_matmul_at(nt_tensor a, nt_tensor b, nt_site site);
 nt_tensor nt_outer_at(nt_tensor a, nt_tensor b, nt_site site);
 nt_tensor nt_einsum_at(const char *text, const nt_tensor *operands, size_t count, nt_site site);
 
-/* Norms over axes, which are dropped: nt_norm(x, -1); none given means all. 0 where there is no element. Euclidean, the
- * root of the sum of squares (infinite where the squares are). Gradient: c x / y, 0 where y is 0. */
+/* Norms over axes, which are dropped: nt_norm(x, -1); none given means all. 0 if there is no element. Euclidean, the
+ * root of the sum of squares (infinite if the squares are). Gradient: c x / y, 0 if y is 0. */
 #define nt_norm(x, ...) nt_norm_at(x, NT_AXES_(__VA_ARGS__), NT_SITE)
 /* Sum of the absolute values. Gradient: c sign(x). */
 #define nt_norm1(x, ...) nt_norm1_at(x, NT_AXES_(__VA_ARGS__), NT_SITE)

@@ -89,7 +89,7 @@ typedef struct nt_update {
     size_t array_count;
     const struct nt__bundle *bundles; /* the same for nitro's own rules */
     size_t bundle_count;
-    const nt_tensor *places;  /* for nt_update_sums and nt_update_spread; NULL where the kind does not use arrays */
+    const nt_tensor *places;  /* for nt_update_sums and nt_update_spread; NULL if the kind does not use arrays */
     const nt_tensor *decayed; /* bool: which elements decay; NULL: all */
     const nt_tensor *anchor;  /* what they decay to; NULL: zero */
 } nt_update;

@@ -148,7 +148,7 @@ typedef struct nt_lamb_options {
     double weight_decay; /* 0; 0 or more; an input */
 } nt_lamb_options;
 
-/* u = Adam's dx / eta + weight_decay x; dx = eta r u, with r = |x| / |u| of each array by itself, 1 where one of the
+/* u = Adam's dx / eta + weight_decay x; dx = eta r u, with r = |x| / |u| of each array by itself, 1 if one of the
  * norms is 0. What the no_decay hook spares (by default arrays of one axis: biases, scales, shifts) does not decay and
  * has r = 1. You et al. 2020, without a bound on |x|. */
 #define nt_lamb(...) nt_lamb_with((nt_lamb_options){__VA_ARGS__})
@@ -163,7 +163,7 @@ typedef struct nt_lars_options {
     bool nesterov;
 } nt_lars_options;
 
-/* u = g + weight_decay x; s = eta r u, with r = trust |x| / (|u| + epsilon) of each array by itself, 1 where one of the
+/* u = g + weight_decay x; s = eta r u, with r = trust |x| / (|u| + epsilon) of each array by itself, 1 if one of the
  * norms is 0; v = momentum v + s; dx = v, with nesterov momentum v + s. What the no_decay hook spares does not decay
  * and has r = 1. You et al. 2017; the rate is inside the velocity. */
 #define nt_lars(...) nt_lars_with((nt_lars_options){__VA_ARGS__})

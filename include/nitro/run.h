@@ -30,7 +30,7 @@ typedef struct nt_run nt_run;
  * draws their initial values. Compiles nothing; a program is compiled when it is first used. `fields` is a struct of
  * the experiment (E_defaults() with changes), copied; NULL stands for the preset, else the defaults. Strings in it, and
  * what pointers in Host fields point at, must outlive the run; of arrays in DEVICE fields the run keeps references. An
- * array that derive puts into a DEVICE field passes to the run; one that is NULL is an error where a traced hook reads
+ * array that derive puts into a DEVICE field passes to the run; one that is NULL is an error if a traced hook reads
  * it. With no_data build_data and derive are not called, so that fields keep the values given here, or have those of
  * options.weights, and what needs the layout of a batch waits for the first prediction: the traces, the parameters, and
  * whether a file that was loaded fits them. *out is NULL when the call fails. */
@@ -60,7 +60,7 @@ typedef struct nt_results {
     size_t count;
 } nt_results;
 /* `split` NULL is "test"; `out` may be NULL. The values are those of the metrics or device_metrics hook, and after
- * them, where there is a loss hook, the loss as "val_loss", whatever the split is called: its mean over the samples, of
+ * them, if there is a loss hook, the loss as "val_loss", whatever the split is called: its mean over the samples, of
  * an nt_weighted_loss sum over count. A hook that reports a val_loss of its own takes its place; the setting val_loss
  * leaves it out. forward, the loss and device_metrics are one program for each number of rows that batches of the
  * splits have: they see the rows that there are, also of a short last batch, and nt_grad with respect to a field of the
@@ -71,15 +71,15 @@ nt_status nt_validate(nt_run *run, nt_results *out);
 
 /* A field of the batch to predict from: axis 0 of the array is the sample. */
 typedef struct nt_named_array {
-    const char *name; /* may be NULL where forward reads one field only */
+    const char *name; /* may be NULL if forward reads one field only */
     const nt_array *array;
 } nt_named_array;
 /* What forward returns for any number of samples, in their order: *out is a new array with as many rows. The samples go
  * through in batches of the run's size. The last one is filled up with copies of its last sample, and what belongs to
- * those is cut off, where nitro can tell that in forward no sample depends on another one; else a program is compiled
+ * those is cut off, if nitro can tell that in forward no sample depends on another one; else a program is compiled
  * for as many samples as there are, which a notice says once. Only the fields that forward reads are needed; others are
  * ignored. Their element types and the shapes of their rows are those of the splits; with no_data those of the first
- * prediction, whose element types and numbers of axes are those of the training where the file of the weights has them.
+ * prediction, whose element types and numbers of axes are those of the training if the file of the weights has them.
  * NT_NOT_FOUND names a field that is missing. NT_INTERRUPTED when a stop was requested. */
 nt_status nt_predict(nt_run *run, const nt_named_array *fields, size_t count, nt_array **out);
 
@@ -124,7 +124,7 @@ nt_status nt_run_print(const nt_run *run, nt_form form, FILE *out);
  * binding_report. Touches neither data nor device. */
 nt_status nt_run_report(const nt_run *run, FILE *out);
 
-/* Writes the experiment's name, what layers compute in where that is not f32, a table of the parameters (path, shape,
+/* Writes the experiment's name, what layers compute in if that is not f32, a table of the parameters (path, shape,
  * type, elements, bytes, group) in the order forward declared them, one of the layer states, and the totals. A handle
  * with no_data has none before its first prediction, which is an error. `nitro summary FILE.c` writes the same. */
 nt_status nt_run_summary(const nt_run *run, FILE *out);
@@ -182,13 +182,13 @@ nt_status nt_run_load(nt_run *run, const char *path);
  * keep what it has. With maps, arrays that the model has not are ignored, floating types are converted, and a notice
  * says what was taken, kept and not used; maps that fit nothing, another experiment and other values of fields are
  * warnings. A tensor of the file that no array can be (of an element type that nitro has not, of more than NT_MAX_RANK
- * axes) is an error without maps, and with them where it is an array of the model. NT_INVALID, with the names that are
- * close, where no map of an array of the file fits any, or no "=TO" fits where there are only those. */
+ * axes) is an error without maps, and with them if it is an array of the model. NT_INVALID, with the names that are
+ * close, if no map of an array of the file fits any, or no "=TO" fits if there are only those. */
 nt_status nt_run_load_mapped(nt_run *run, const char *source, const char *const *maps, size_t map_count);
 
 /* Lines of a program's own, at the step and epoch of now. They go to every logger of the run; images and histograms are
  * kept by "tensorboard". The log is open from the first nt_train on, so they are for listeners and for after it;
- * NT_INVALID where there is none. */
+ * NT_INVALID if there is none. */
 
 /* Numbers of a context, which may be any name: "<context>/<name>" in TensorBoard. NT_INVALID for a name that is there
  * twice, is type, context, epoch or step, is empty or is not UTF-8. Files quote other characters, terminals show them
@@ -198,7 +198,7 @@ nt_status nt_run_log_values(nt_run *run, const char *context, const nt_value *va
 nt_status nt_run_log_text(nt_run *run, const char *name, const char *text);
 /* Values of any shape and type; those that are not finite are left out. */
 nt_status nt_run_log_histogram(nt_run *run, const char *name, const nt_array *values);
-/* u8 [height, width, channels]: 1 channel is grey, 3 are RGB, 4 RGBA. NT_NOT_FOUND where "tensorboard" logs and nitro
+/* u8 [height, width, channels]: 1 channel is grey, 3 are RGB, 4 RGBA. NT_NOT_FOUND if "tensorboard" logs and nitro
  * was built without libpng. */
 nt_status nt_run_log_image(nt_run *run, const char *name, const nt_array *pixels);
 

@@ -1,8 +1,8 @@
 /* Status codes and messages: how every call of nitro reports a failure.
  *
  * A function that can fail returns nt_status. The message of the newest failure of the calling thread is
- * nt_error_message(). It says what was wrong, where (file and line of the user's call where there is one), with the
- * values, and what to do. A NULL where a header does not say that it may be one is NT_INVALID; the message names the
+ * nt_error_message(). It says what was wrong, where (file and line of the user's call, if there is one), with the
+ * values, and what to do. A NULL that the header does not allow is NT_INVALID; the message names the
  * argument. The library never exits, never aborts, and never writes to standard output.
  *
  * Each thread has a message and a status of its own. The functions for notices and warnings are those of the process:

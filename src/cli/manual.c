@@ -16,7 +16,7 @@ static const char flag_rules[] =
     "Files stand before flags. A flag is written --name=value or --name value, with dashes or underscores in its "
     "name;\n"
     "--name and --no-name set a bool. Of a flag that is given twice the last one counts.\n"
-    "Every field of an experiment is a flag; `nitro help FILE.c` lists them. Where a field has the name of a flag\n"
+    "Every field of an experiment is a flag; `nitro help FILE.c` lists them. If a field has the name of a flag\n"
     "below, the flag below is meant; the field gets its value too.\n";
 
 /* A row of a list. It is in the manuals of the commands that do one of these (nt__does); 0: of all. */
@@ -74,7 +74,7 @@ static const entry examples[] = {
     {"nitro train model.c layers.c --ldflags=-lm", "two files and a library", 0},
     {"nitro evaluate fashion.c --hidden=512 --split=val", "metrics of the saved parameters", 0},
     {"nitro predict fashion.c --input=images.npy --out=logits.npy", "what the model returns for other images", 0},
-    {"nitro predict model.c --input x=points.npy --input mask=mask.npy --out out.npy", "where forward reads two fields",
+    {"nitro predict model.c --input x=points.npy --input mask=mask.npy --out out.npy", "if forward reads two fields",
      0},
     {"nitro shell fashion.c --watch", "a prompt: train, edit, train again in one process", 0},
     {"nitro help fashion.c", "which fields there are", 0},

@@ -142,7 +142,7 @@ static nt_status add_input(nt__prediction *p, const char *text) {
     if (text[length] != '=') return add_path(p, NULL, text);
     if (length == 0 || !text[length + 1])
         return nt__fail(NT_INVALID,
-                        "--input=%s: write --input=FIELD=FILE, or --input=FILE where forward reads one field", text);
+                        "--input=%s: write --input=FIELD=FILE, or --input=FILE if forward reads one field", text);
     const char *name = nt__arena_sprintf(&p->arena, "%.*s", (int)length, text);
     nt__words_add(&p->named, name);
     return !p->named.failed ? add_path(p, name, text + length + 1) : NT_OUT_OF_MEMORY;

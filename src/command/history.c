@@ -117,7 +117,7 @@ static nt__exit_code run_history(const nt__arguments *arguments) {
 
 static const char manual[] =
     "Prints a row for each epoch of a run: its mean loss and its validation metrics, the best epoch marked. On a\n"
-    "terminal rows in the middle and columns on the right are left out where there is no room, and the last lines say\n"
+    "terminal rows in the middle and columns on the right are left out if there is no room, and the last lines say\n"
     "so. RUN is a folder of a run or its log, also of one that is under way or was killed; without it, the run below\n"
     "runs/ that was written last.";
 

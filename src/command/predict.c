@@ -37,7 +37,7 @@ static nt__exit_code run_predict(const nt__arguments *arguments) {
 
 static const char manual[] =
     "Runs forward on arrays from files, with parameters from a file, and writes what it returns, one row for\n"
-    "each sample. The training data is not needed. Each --input is an array, whose field may be left out where\n"
+    "each sample. The training data is not needed. Each --input is an array, whose field may be left out if\n"
     "forward reads only one, or a .safetensors file with an array for each field; arrays that forward does not\n"
     "read are ignored. Samples go through in batches of the experiment's field 'batch', else of 128. A\n"
     ".safetensors file gets one array, 'outputs'. GraphConst and Device fields, and what derive set, have the values\n"

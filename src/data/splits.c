@@ -397,7 +397,7 @@ static nt_status check_size(const nt__split *split) {
         return nt__fail(NT_INVALID,
                         "split '%s' has %" PRId64 " rows, batches of %" PRId64
                         " and drop_last: no batch is left; make .batch %" PRId64
-                        " or smaller, or, where nothing is trained, leave .drop_last out",
+                        " or smaller, or, if nothing is trained, leave .drop_last out",
                         split->name, split->rows, split->options.batch, split->rows);
     if (split->options.shuffle && split->rows > UINT32_MAX)
         return nt__fail(NT_INVALID, "split '%s' has %" PRId64 " rows: at most %" PRIu32 " can be shuffled", split->name,

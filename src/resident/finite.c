@@ -47,7 +47,7 @@ static void say_where_from(const nt__resident *resident, bool is_state, nt__text
         nt__add_step(resident->task, closed, out);
         nt__text_say(out,
                      ", or of an earlier step for parameters that later batches do not use, for what has a value and "
-                     "no finite gradient, as the root of 0; where it is finite the step was too large: train again "
+                     "no finite gradient, as the root of 0; if it is finite the step was too large: train again "
                      "with a lower learning rate");
     }
 }

@@ -119,7 +119,7 @@ static const char look_at_data[] =
     "look at the data of that batch for nan and infinity, at labels that are computed for "
     "one that is no class, ";
 static const char look_at_gradient[] =
-    "for what has a value and no finite gradient, as the root or the logarithm of 0, also where nt_where leaves it out";
+    "for what has a value and no finite gradient, as the root or the logarithm of 0, also if nt_where leaves it out";
 static const char nothing_rolled_back[] = "Nothing is rolled back: start again, or with resume from a checkpoint";
 
 /* A Device field whose number is not finite; NULL: none. */
@@ -181,14 +181,14 @@ static void say_parameters(const nt__resident *resident, const nt__divergence *d
                  "step %lld, or the loss is not at them. Look at the gradient of ",
                  (long long)d->at.step);
     nt__add_step(resident->task, before, out);
-    nt__text_add(out, ": %s; where that is finite the step was too large. %s, with a lower learning rate (now %g)",
+    nt__text_add(out, ": %s; if that is finite the step was too large. %s, with a lower learning rate (now %g)",
                  look_at_gradient, nothing_rolled_back, largest_rate(resident));
 }
 
 /* Nothing could be tried, as where memory is short. */
 static void say_all(const nt__resident *resident, const nt__divergence *d, nt__text *out) {
     nt__text_add(
-        out, ": %sand at the gradient of step %lld, %s. %s, with a lower learning rate (now %g) where the losses grew",
+        out, ": %sand at the gradient of step %lld, %s. %s, with a lower learning rate (now %g) if the losses grew",
         look_at_data, (long long)d->at.step - 1, look_at_gradient, nothing_rolled_back, largest_rate(resident));
 }
 

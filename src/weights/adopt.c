@@ -56,12 +56,11 @@ static nt_status refuse(const nt__task *task, const nt__weights *weights, const 
     if (weights->is_mapped)
         return nt__warn("%s: %s was trained with other values of fields than are given here%s%s, which are used:%s",
                         task->experiment->name, source, by_preset, preset, nt__differences_shown(&a->refused));
-    return nt__fail(
-        NT_INVALID,
-        "%s was trained with other values of fields than are given here%s%s:%s\nLeave these out, and the "
-        "file's values are taken, or train with them; where they are meant for this use, the weight map '*=*' "
-        "makes a warning of it",
-        source, by_preset, preset, nt__differences_shown(&a->refused));
+    return nt__fail(NT_INVALID,
+                    "%s was trained with other values of fields than are given here%s%s:%s\nLeave these out, and the "
+                    "file's values are taken, or train with them; if they are meant for this use, the weight map '*=*' "
+                    "makes a warning of it",
+                    source, by_preset, preset, nt__differences_shown(&a->refused));
 }
 
 static nt_status adopt_all(nt__task *task, const nt__weights *weights, const char *source, adoption *a) {

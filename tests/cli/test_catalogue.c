@@ -362,7 +362,7 @@ static const mistake mistakes[] = {
     {.title = "a batch that is larger than the split",
      .words = {"--batch=32"},
      .message = "build_data of Model: split 'train' has 16 rows, batches of 32 and drop_last: no batch is left; make "
-                ".batch 16 or smaller, or, where nothing is trained, leave .drop_last out"},
+                ".batch 16 or smaller, or, if nothing is trained, leave .drop_last out"},
     {.title = "a short last batch in training",
      .changed = {.data = "nt_split(data, \"train\", .batch = 5);"},
      .message = "split 'train' has 16 rows and batches of 5, so its last batch is short, and training needs full ones: "
@@ -456,7 +456,7 @@ static const mistake mistakes[] = {
      .message = "the loss is nan at step 2 of epoch 1 (micro-batch 2 of split 'train'): the parameters were not finite "
                 "before step 2, so the gradient of step 1 was not: look at its batch (micro-batch 1 of epoch 1), whose "
                 "loss is finite, for what has a value and no finite gradient, as the root or the logarithm of 0, also "
-                "where nt_where leaves it out. Nothing is rolled back: start again, or with resume from a checkpoint"},
+                "if nt_where leaves it out. Nothing is rolled back: start again, or with resume from a checkpoint"},
     {.title = "a computed label that is no class",
      .changed = {.loss = "nt_cross_entropy(outputs, nt_add(nt_convert(nt_field(batch, \"label\"), NT_I32), 5))"},
      .message =
@@ -505,7 +505,7 @@ static const mistake mistakes[] = {
      .tidy_up = forget_training,
      .message = "runs/Model/parameters.safetensors was trained with other values of fields than are given here:\n"
                 "  hidden: 8 in the file, 16 here\n"
-                "Leave these out, and the file's values are taken, or train with them; where they are meant for this "
+                "Leave these out, and the file's values are taken, or train with them; if they are meant for this "
                 "use, the weight map '*=*' makes a warning of it"},
     {.title = "weights that are not there",
      .command = "evaluate",
