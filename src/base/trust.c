@@ -246,10 +246,10 @@ static nt_status check_private(int folder, const char *path) {
 
 /* What is wrong with the folder itself is told first: it is the one that can be deleted. */
 nt_status nt__check_private_folder(const char *path) {
-    int folder = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    if (folder < 0) return nt__fail_from_errno("open the folder", path);
-    nt_status status = check_private(folder, path);
-    close(folder);
+    int place = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC), folder;
+    if (place < 0) return nt__fail_from_errno("open the folder", path);
+    nt_status status = check_private(place, path);
+    close(place);
     if (status == NT_OK) status = open_folder(path, &folder);
     if (status != NT_OK) return status;
     status = check_private(folder, path);

@@ -50,12 +50,12 @@ static const nt__node *before_scale(const nt__node *node, const nt__bounds *b) {
 
 /* What has the same elements, but for their order and how often they are there, or those that have the bounds whenever
  * these have; NULL: nothing. */
-static const nt__node *behind(const nt__node *node, const nt__bounds *b) {
+static const nt__node *source_of(const nt__node *node, const nt__bounds *b) {
     const nt__node *original = nt__region_original(node);
     if (original) return original;
     switch (node->op) {
     case NT__OP_reshape:
-    case NT__OP_stop_gradient: return node->operands[0];
+    case NT__OP_stop_gradient:
     case NT__OP_transpose:
     case NT__OP_broadcast: return node->operands[0];
     case NT__OP_mul:
@@ -95,8 +95,9 @@ typedef struct claimed {
 static bool claim(const nt__node *node, const claimed *c, bool wraps) {
     nt__outside outside;
     nt__bounds each = *c->bounds;
-    for (const nt__node *next = node; next; next = behind(node, &each)) {
-        if (node != next) wraps = wraps || !has_all(node->type.dtype, &each);
+    if (loses_sums(node)) each.sums_to_1 = 0;
+    for (const nt__node *next; (next = source_of(node, &each));) {
+        wraps = wraps || !has_all(node->type.dtype, &each);
         node = next;
         if (loses_sums(node)) each.sums_to_1 = 0;
     }

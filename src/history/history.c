@@ -166,10 +166,11 @@ static nt_status keep_step(reading *r, const nt__log_line_text *line) {
 
 /* False: the line has no such number, or one that is no int64_t, as logs of others may. */
 static bool whole_number(const char *line, const char *name, int64_t *out) {
+    static const double end = 0x1p63;
     double number;
-    bool fits = nt__line_number(line, name, &number) && number >= -0x1p63 && number < 0x1p63;
-    if (fits) *out = (int64_t)number;
-    return fits;
+    if (!nt__line_number(line, name, &number) || !(number >= -end && number < end)) return false;
+    *out = (int64_t)number;
+    return true;
 }
 
 static void take_step(const reading *r) {

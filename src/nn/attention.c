@@ -180,7 +180,8 @@ nt_tensor nt__attention(nt_tensor queries, nt_tensor keys, nt_tensor values, con
     scores_shape.dims[3] = nt_shape_of(keys).dims[2];
     if (!nt__attention_seen("attention", options.mask, options.lengths, scores_shape, site)) return nt__failed();
     if (!check_scale(options.scale, site)) return nt__failed();
-    nt_tensor seen = is_clean ? (nt_tensor){0} : seen_at_all(&options, keys, site);
+    nt_tensor seen = {0};
+    if (!is_clean) seen = seen_at_all(&options, keys, site);
     if (seen.trace) {
         keys = nt_where_at(seen, keys, number(0), site);
         values = nt_where_at(seen, values, number(0), site);

@@ -17,7 +17,7 @@ nt_tensor nt__seen_by_any(nt_tensor mask, nt_site site);
 nt_tensor nt__before_lengths(nt_tensor lengths, nt_tensor places, nt_site site);
 /* nt_attention_at. Keys and values that no query sees become zeros first, for 0 * nan would get into results and
  * gradients; `is_clean`: those are finite. */
-nt_tensor nt__attention(nt_tensor queries, nt_tensor keys, nt_tensor values, const nt_attention_options *options,
+nt_tensor nt__attention(nt_tensor queries, nt_tensor keys, nt_tensor values, const nt_attention_options *given,
                         bool is_clean, nt_site site);
 
 /* Turns x, whose positions are along axis 1 or 2 of four. */

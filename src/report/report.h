@@ -65,8 +65,8 @@ void nt__add_count(int64_t count, nt__text *out); /* 235146 as 235,146 */
 
 /* ---- what differs from the code and the settings of now (drift.c) ----------------------------------------------- */
 
-/* All of it as lines; *out lives until the next call. */
-nt_status nt__drift_report(nt__reporting *reporting, const char **out);
+/* All of it as lines; *report lives until the next call. */
+nt_status nt__drift_report(nt__reporting *reporting, const char **report);
 /* As notices. `training` false: only what evaluations use. */
 nt_status nt__drift_tell(nt__reporting *reporting, bool training);
 /* The same when code was loaded since the last comparison; else it costs nothing. */

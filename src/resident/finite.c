@@ -9,7 +9,7 @@ void nt__add_step(const nt__task *task, const nt__place *closed, nt__text *out) 
     int64_t accum = task->settings.accum, last = closed->batch + 1;
     nt__text_add(out, "step %lld of epoch %lld (micro-batch%s ", (long long)closed->step, (long long)closed->epoch,
                  accum > 1 ? "es" : "");
-    if (accum > 1) nt__text_add(out, "%lld to ", (long long)(last - accum + 1));
+    if (accum > 1) nt__text_add(out, "%lld to ", (long long)last - (long long)accum + 1);
     nt__text_add(out, "%lld of split 'train')", (long long)last);
 }
 

@@ -13,8 +13,7 @@
 nt_status nt__plan_new(const nt_experiment *experiment, const void *fields, const nt_run_options *options,
                        nt_run **out);
 /* A schedule that was bound; NULL beyond the last. The name is as it was given, `source` says where. */
-const nt_schedule *nt__plan_schedule(const nt_run *run, size_t index, const char **name,
-                                     const char **source);
+const nt_schedule *nt__plan_schedule(const nt_run *run, size_t index, const char **name, const char **source);
 /* Optimizer steps of all epochs. */
 int64_t nt__plan_steps(const nt_run *run);
 

@@ -52,30 +52,30 @@ static nt_status find_path(nt__task *task, const char *source, nt__record_source
 
 /* ---- what of it are weights ------------------------------------------------------------------------------------- */
 
-static const char *behind(const char *name, const char *prefix) {
+static const char *after_prefix(const char *name, const char *prefix) {
     size_t length = strlen(prefix);
     return strncmp(name, prefix, length) == 0 ? name + length : NULL;
 }
 
 static bool has_prefix(const nt__record *record, const char *prefix) {
     for (size_t i = 0; i < record->count; i++)
-        if (behind(record->arrays[i].name, prefix)) return true;
+        if (after_prefix(record->arrays[i].name, prefix)) return true;
     return false;
 }
 
 /* Of a record the parameters that evaluations had, and the states of layers, without the counter of draws. */
 static const char *path_in_record(const nt__record *record, const char *name) {
     bool averaged = has_prefix(record, NT__RECORD_AVERAGES);
-    const char *path = behind(name, averaged ? NT__RECORD_AVERAGES : NT__RECORD_PARAMETERS);
+    const char *path = after_prefix(name, averaged ? NT__RECORD_AVERAGES : NT__RECORD_PARAMETERS);
     if (path) return path;
-    path = behind(name, NT__RECORD_STATES);
+    path = after_prefix(name, NT__RECORD_STATES);
     return path && strcmp(path, NT__DRAWS_PATH) != 0 ? path : NULL;
 }
 
 /* Of the arrays of Device fields that name one; NULL: it is none. */
 static const char *field_of(const nt__weights *weights, const char *name) {
-    if (weights->is_record) return behind(name, NT__RECORD_FIELDS);
-    return weights->facts ? behind(name, NT__FIELD_ARRAYS) : NULL;
+    if (weights->is_record) return after_prefix(name, NT__RECORD_FIELDS);
+    return weights->facts ? after_prefix(name, NT__FIELD_ARRAYS) : NULL;
 }
 
 static void list_array(nt__weights *weights, const nt__named_array *array) {

@@ -1,4 +1,5 @@
 /* UTF-8: what is well-formed, how a text looks on a terminal that must not obey it, and how wide it is. */
+/* NOLINTBEGIN(misc-misleading-bidirectional): characters that turn the direction are what is tried. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -103,3 +104,4 @@ int main(void) {
     };
     return cmocka_run_group_tests_name("utf8", tests, NULL, NULL);
 }
+/* NOLINTEND(misc-misleading-bidirectional) */

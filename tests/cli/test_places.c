@@ -143,7 +143,8 @@ static void a_cache_that_cannot_be_used_is_named(void **state) {
     }
     unsetenv("NITRO_CACHE_DIR");
     unsetenv("XDG_CACHE_HOME");
-    char *home = strdup(getenv("HOME") ? getenv("HOME") : "");
+    const char *given = getenv("HOME");
+    char *home = strdup(given ? given : "");
     unsetenv("HOME"); /* nobody named a place: this is usual in a container */
     assert_string_equal(help()->err, "");
     setenv("HOME", home, 1);

@@ -83,10 +83,10 @@ static void put_npy(const char *name, nt_dtype dtype, nt_shape shape) {
 
 static void evaluations_have_the_fields_of_the_training(void **state) {
     (void)state;
-    const ended *e = done(nitro("train", file, run_dir, "--act=1", "--quiet", "--max-epochs=2"));
     char loss[32];
+    done(nitro("train", file, run_dir, "--act=1", "--quiet", "--max-epochs=2"));
     done(nitro("evaluate", file, run_dir, "--act=1", "--split=val", "--quiet"));
-    e = nitro("evaluate", file, run_dir, "--split=val");
+    const ended *e = nitro("evaluate", file, run_dir, "--split=val");
     assert_has(e->err, "act = 1");
     snprintf(loss, sizeof loss, "%.20s", strstr(e->out, "val_loss "));
     assert_has(done(nitro("evaluate", file, run_dir, "--split=val", "--weights=latest:latest", "--quiet"))->out, loss);

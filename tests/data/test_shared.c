@@ -63,7 +63,8 @@ static void assert_pair(part a, part b, int count, const char *text) {
 static void common_rows_are_told_with_the_ranges(void **state) {
     (void)state;
     assert_pair((part){"train", .limit = 15}, (part){"val", .first = 15}, 0, "");
-    assert_pair((part){.name = "train"}, (part){.name = "val"}, 1,
+    const part train = {.name = "train"}, val = {.name = "val"};
+    assert_pair(train, val, 1,
                 "splits 'train' and 'val' share the rows 0..19 of x, so what is measured on them was trained on: "
                 "'train' has the rows 0..19 (.first = 0, .limit = 0: all), 'val' has the rows 0..19 (.first = 0, "
                 ".limit = 0: all). Give each rows of its own, or say that it is meant: .shares = \"train\" in the "

@@ -27,7 +27,10 @@ static real logistic(real x) {
 static real polygamma(int n, real x) {
     static const real bernoulli[] = {1 / 6.0L, -1 / 30.0L, 1 / 42.0L, -1 / 30.0L, 5 / 66.0L, -691 / 2730.0L, 7 / 6.0L};
     real sum = 0, factorial = tgammal(n + 1), sign = n % 2 ? 1 : -1;
-    for (; x < 40; x++) sum += n ? sign * factorial / powl(x, n + 1) : -1 / x;
+    while (x < 40) {
+        sum += n ? sign * factorial / powl(x, n + 1) : -1 / x;
+        x += 1;
+    }
     if (n == 0) {
         sum += logl(x) - 0.5L / x;
         for (int k = 1; k <= 7; k++) sum -= bernoulli[k - 1] / (2 * k * powl(x, 2 * k));

@@ -138,7 +138,7 @@ static void describe_pool(const pool_case *c) {
 static bool pools(size_t index) {
     grid_random random = grid_begin(index);
     pool_case cases[POOLS];
-    nt_array *arrays[2 * POOLS], *got[2 * POOLS];
+    nt_array *arrays[2 * POOLS], *got[2 * POOLS] = {NULL};
     nt__result results[2 * POOLS];
     nt__graph *graph = nt__trace_begin();
     for (int i = 0; i < POOLS; i++) {
@@ -277,7 +277,7 @@ static void add_edges(line *l, nt_tensor x, nt_tensor other) {
 static bool lines(size_t index) {
     static const nt_dtype floating[] = {NT_F32, NT_F64, NT_BF16, NT_F16};
     grid_random random = grid_begin(index);
-    nt_array *arrays[2], *got[LINE_RESULTS];
+    nt_array *arrays[2], *got[LINE_RESULTS] = {NULL};
     line l = {.count = 0};
     for (int i = 0; i < 2; i++) arrays[i] = whole_numbers(floating[index % 4], nt_dims(LONG), false, &random);
     elements_of(arrays[0], l.x);
@@ -296,6 +296,7 @@ static bool lines(size_t index) {
     for (int i = 0; i < l.count; i++) {
         for (int k = 0; k < LONG; k++) { /* what the type has of a third */
             char element[8];
+            /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): traced_run has filled it */
             nt__element_set(got[i]->dtype, element, l.wanted[i][k]);
             l.wanted[i][k] = nt__element_get(got[i]->dtype, element);
         }

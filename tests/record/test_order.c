@@ -21,6 +21,7 @@ static time_t wall_offset; /* seconds */
 static bool stands;        /* the wall clock gives the same time each time */
 
 /* Takes the place of the C library's. */
+/* NOLINTNEXTLINE(readability-inconsistent-declaration-parameter-name): the C library has reserved names */
 int clock_gettime(clockid_t id, struct timespec *out) {
     int result = (int)syscall(SYS_clock_gettime, id, out);
     if (id != CLOCK_REALTIME) return result;

@@ -63,7 +63,7 @@ static int by_text(const void *a, const void *b) {
 /* The names of the files, then the lines of both logs that say nothing of time and place. */
 static char *remains(void) {
     enum { MOST = 32 };
-    char *names[MOST], path[SCRATCH_PATH + 64];
+    char *names[MOST] = {NULL}, path[SCRATCH_PATH + 64];
     size_t count = 0;
     nt__text text = {0};
     const struct dirent *entry;
