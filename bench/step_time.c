@@ -68,7 +68,7 @@ static void measure(const char *title, int64_t steps, const nt_named_schedule *s
     nt_run *run;
     nt_run_options options = {.no_log = !log,
                               .quiet = true,
-                              .run_dir = "step_time_run",
+                              .run_dir = "runs/step_time",
                               .max_epochs = {true, INT64_MAX},
                               .max_steps = {true, steps},
                               .schedules = schedules,
