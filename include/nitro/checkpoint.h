@@ -1,8 +1,8 @@
-/* Checkpoints on disk: what is in one, which runs a folder has records of, and finding one.
+/* Checkpoints on disk: what is in one, which runs a folder has any of, and finding one.
  *
  * A checkpoint is the full state of a run in one file, which training writes into run_dir. The file is a safetensors
  * file, so that other tools can read its arrays; it holds a hash of its own content. "checkpoints.json" in the folder
- * lists the records. Nothing here reads an array, so all of it is fast however large the model is; what loads a record
+ * lists them. Nothing here reads an array, so all of it is fast however large the model is; what loads one
  * checks every byte of it first. nt_remat of control.h, which saves memory in a gradient, is something else.
  */
 #ifndef NITRO_CHECKPOINT_H
@@ -28,7 +28,7 @@ typedef struct nt_checkpoint_about {
     const char *path;
     int64_t format_version;
     const char *framework_version; /* of nitro, which wrote it */
-    const char *run;               /* its id; "legacy" of records that have none */
+    const char *run;               /* its id; "legacy" of those that have none */
     const char *parent;            /* the checkpoint that the run was branched from; NULL: none */
     int64_t epoch;                 /* epochs done */
     int64_t batch;                 /* micro-batches done of the epoch under way; 0 between epochs */
@@ -48,16 +48,16 @@ typedef struct nt_checkpoint_about {
 nt_status nt_checkpoint_info(const char *path, nt_checkpoint_about **out);
 void nt_checkpoint_info_free(nt_checkpoint_about *info);
 
-/* A run, as the records that are left of it tell it. */
+/* A run, as its checkpoints that are left tell it. */
 typedef struct nt_checkpoint_run {
-    const char *id; /* "legacy": records of before runs had ids */
+    const char *id; /* "legacy": those of before runs had ids */
     size_t checkpoints;
     const int64_t *epochs; /* of each of them, ascending */
     bool scored;           /* there is a score, and so the next three */
-    const char *metric;    /* that the newest scored record was ranked by; NULL: not known */
+    const char *metric;    /* that the newest scored one was ranked by; NULL: not known */
     bool higher_is_better;
     double best;        /* by that metric */
-    double written;     /* seconds since 1970, of the newest record; 0: not known */
+    double written;     /* seconds since 1970, of the newest one; 0: not known */
     const char *parent; /* the checkpoint that the run was branched from; NULL: none */
 } nt_checkpoint_run;
 typedef struct nt_checkpoint_run_list {
@@ -73,7 +73,7 @@ void nt_checkpoint_runs_free(nt_checkpoint_run_list *runs);
 /* Finds the checkpoint that a text names in a folder: PATH, or RUN:CHECKPOINT, where RUN is latest (the run written
  * last), all (with best) or the id of a run, and CHECKPOINT is best or latest; or FOLDER:CHECKPOINT, of the run written
  * last in another folder. The best is by `metric` ("val_loss"
- * if that is NULL) in one direction, among the records that were ranked by it. NT_NOT_FOUND with a message that
+ * if that is NULL) in one direction, among the checkpoints that were ranked by it. NT_NOT_FOUND with a message that
  * lists what the folder has; NT_INVALID, with the right spelling, for a text that says something else. Free with
  * nt_checkpoint_info_free. */
 nt_status nt_checkpoint_find(const char *text, const char *folder, const char *metric, bool higher_is_better,

@@ -18,9 +18,9 @@ extern "C" {
 /* An option that nothing would use is an error that says why. */
 typedef struct nt_run_options {
     NT_SETTINGS_(NT_SETTING_OPTION_, ) /* run_dir to val_loss: nitro/settings.h */
-    /* The record that the run goes on from, with its seed: "auto" for the newest of the run that wrote last in run_dir
-     * (a warning if there is none, and the run begins anew), the path of one, or "RUN:best", "RUN:latest" where RUN
-     * is "latest", the id of a run or the folder of another one. Refused with the differences if the GraphConst
+    /* The checkpoint that the run goes on from, with its seed: "auto" for the newest of the run that wrote last in
+     * run_dir (a warning if there is none, and the run begins anew), the path of one, or "RUN:best", "RUN:latest" where
+     * RUN is "latest", the id of a run or the folder of another one. Refused with the differences if the GraphConst
      * fields, the layout of the parameters, a decay anchor or a rule is another than then; within an epoch also if
      * split train has other rows, batches, samples, or another order. max_epochs may be another. Whatever else differs
      * (Host fields, DEVICE fields that are given anew, the data of all splits by rows and checksum, settings, the

@@ -128,7 +128,7 @@ static nt_status check_kind(const nt_rule_kind *kind) {
         const nt_rule_state *state = &kind->states[i];
         for (int k = 0; k < i; k++)
             if (strcmp(kind->states[k].name, state->name) == 0)
-                return nt__fail(NT_INVALID, "rule %s has two states named '%s': a record of a run tells them by name",
+                return nt__fail(NT_INVALID, "rule %s has two states named '%s': a checkpoint tells them by name",
                                 kind->name, state->name);
         bool right = state->start != NT_START_AT_NUMBER ||
                      (state->number >= 0 && state->number < NT_RULE_MAX_NUMBERS && kind->numbers[state->number].name);

@@ -28,7 +28,7 @@ static char *find_digits(char *header, size_t length) {
 
 static nt_status print_header(const nt__record *record, nt__text *out) {
     char *facts = json_dumps(record->facts, JSON_COMPACT);
-    if (!facts) return nt__fail(NT_OUT_OF_MEMORY, "out of host memory for the facts of a record");
+    if (!facts) return nt__fail(NT_OUT_OF_MEMORY, "out of host memory for the facts of a checkpoint");
     const char *metadata[][2] = {{hash_key, no_digits}, {facts_key, facts}};
     nt_status status = nt__safetensors_header(record->arrays, record->count, metadata, 2, out);
     free(facts);
@@ -85,22 +85,22 @@ nt_status nt__record_write(const char *path, const nt__record *record, nt__hash 
     nt__text header = {0};
     nt_status status = write_record(path, record, &header, hash);
     nt__text_free(&header);
-    return status == NT_OK ? NT_OK : nt__fail_in(status, "writing the record '%s'", path);
+    return status == NT_OK ? NT_OK : nt__fail_in(status, "writing the checkpoint '%s'", path);
 }
 
 /* ---- what a header says ----------------------------------------------------------------------------------------- */
 
 static nt_status fail_not_a_record(void) {
-    return nt__fail(NT_INVALID, "it is a safetensors file, but no record of a run: it can be loaded as weights alone");
+    return nt__fail(NT_INVALID, "it is a safetensors file, but no checkpoint: it can be loaded as weights alone");
 }
 
 static nt_status check_version(const json_t *facts) {
     const json_t *version = json_object_get(facts, "format_version");
     const char *writer = json_string_value(json_object_get(facts, "framework_version"));
-    if (!json_is_integer(version)) return nt__fail(NT_INVALID, "the record's format_version is missing");
+    if (!json_is_integer(version)) return nt__fail(NT_INVALID, "the checkpoint's format_version is missing");
     if (json_integer_value(version) == NT__RECORD_FORMAT) return NT_OK;
     return nt__fail(NT_INVALID,
-                    "the record has format version %lld, written by nitro %s; this is nitro %s, which reads format "
+                    "the checkpoint has format version %lld, written by nitro %s; this is nitro %s, which reads format "
                     "version %d: load it with the version that wrote it",
                     (long long)json_integer_value(version), writer ? writer : "of an unknown version", NT__VERSION,
                     NT__RECORD_FORMAT);
@@ -190,7 +190,7 @@ static nt_status read_record(const char *path, nt__record *out, nt__hash *hash) 
 nt_status nt__record_read_hashed(const char *path, nt__record *out, nt__hash *hash) {
     *out = (nt__record){0};
     nt_status status = read_record(path, out, hash);
-    return status == NT_OK ? NT_OK : nt__fail_in(status, "reading the record '%s'", path);
+    return status == NT_OK ? NT_OK : nt__fail_in(status, "reading the checkpoint '%s'", path);
 }
 
 nt_status nt__record_read(const char *path, nt__record *out) {
@@ -216,7 +216,7 @@ nt_status nt__record_read_header(const char *path, json_t **facts, nt__hash *has
     nt_status status = nt__safetensors_read_header(path, &header, &there);
     if (status == NT_OK) status = take_header(header, there, facts, hash);
     json_decref(header);
-    return status == NT_OK ? NT_OK : nt__fail_in(status, "reading the record '%s'", path);
+    return status == NT_OK ? NT_OK : nt__fail_in(status, "reading the checkpoint '%s'", path);
 }
 
 nt_status nt__record_read_facts(const char *path, json_t **facts) {

@@ -55,7 +55,7 @@ static nt_status read_place(const json_t *facts, const char *key, int64_t *out) 
     const json_t *value = json_object_get(facts, key);
     *out = json_integer_value(value);
     if (json_is_integer(value) && *out >= 0) return NT_OK;
-    return nt__fail(NT_INVALID, "the facts of a record need '%s', an integer from 0", key);
+    return nt__fail(NT_INVALID, "the facts of a checkpoint need '%s', an integer from 0", key);
 }
 
 nt_status nt__record_folder_describe(const nt__record_folder *folder, const json_t *facts, nt__record_entry *out) {

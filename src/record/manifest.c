@@ -103,7 +103,7 @@ static nt_status entry_from_json(const json_t *value, nt__record_entry *out) {
 
 nt_status nt__entry_from_facts(const json_t *facts, nt__record_entry *out) {
     nt_status status = entry_from_json(json_object_get(facts, "entry"), out);
-    return status == NT_OK ? NT_OK : nt__fail_in(status, "the record's 'entry'");
+    return status == NT_OK ? NT_OK : nt__fail_in(status, "the checkpoint's 'entry'");
 }
 
 /* ---- the list --------------------------------------------------------------------------------------------------- */
@@ -221,7 +221,7 @@ nt_status nt__manifest_read_file(const char *path, nt__manifest *out) {
     if (status != NT_INVALID) return nt__fail_in(status, "reading '%s'", path);
     return nt__fail(status,
                     "the list of checkpoints '%s' cannot be read: %s; put it right, or move it away and name a "
-                    "record's file instead",
+                    "checkpoint's file instead",
                     path, nt_error_message());
 }
 

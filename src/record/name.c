@@ -45,7 +45,8 @@ nt_status nt__record_name_check(const char *name) {
                         name ? name : "NULL", NT__RECORD_EXTENSION);
     if (strpbrk(name, "/\\") || strstr(name, ".."))
         return nt__fail(NT_INVALID,
-                        "the checkpoint filename '%s' has a path separator or '..': records lie in one folder", name);
+                        "the checkpoint filename '%s' has a path separator or '..': checkpoints lie in one folder",
+                        name);
     return NT_OK;
 }
 

@@ -7,7 +7,7 @@
 #include <string.h>
 
 static nt_status no_memory(const char *key) {
-    return nt__fail(NT_OUT_OF_MEMORY, "out of host memory for '%s' of a record", key);
+    return nt__fail(NT_OUT_OF_MEMORY, "out of host memory for '%s' of a checkpoint", key);
 }
 
 nt_status nt__record_new(nt__record *out) {
@@ -44,7 +44,7 @@ nt_status nt__record_list_places(nt__record *record) {
 }
 
 nt_status nt__record_add_part(nt__record *record, const char *name, nt__type type, const void *at, nt_array *whole) {
-    if (nt__record_find(record, name)) return nt__fail(NT_INVALID, "the record has an array '%s' already", name);
+    if (nt__record_find(record, name)) return nt__fail(NT_INVALID, "the checkpoint has an array '%s' already", name);
     char *copy = nt__arena_strdup(&record->names, name);
     if (!copy || !NT__GROW(record->held, record->count, record->held_capacity) ||
         !NT__GROW(record->arrays, record->count, record->capacity) ||
@@ -71,7 +71,7 @@ nt_status nt__record_set(nt__record *record, const char *key, json_t *value) {
 static nt_status fail_fact(const char *key, const json_t *value, const char *wanted) {
     char text[64] = {0};
     size_t length = value ? json_dumpb(value, text, sizeof text - 1, JSON_ENCODE_ANY | JSON_COMPACT) : 0;
-    return nt__fail(NT_INVALID, "the record's '%s' is %s, it must be %s", key,
+    return nt__fail(NT_INVALID, "the checkpoint's '%s' is %s, it must be %s", key,
                     !value                  ? "missing"
                     : length >= sizeof text ? "too long to be shown"
                                             : text,

@@ -121,7 +121,7 @@ static void a_kind_must_make_sense_l39(void **state) {
                                       .update = nothing,
                                       .uses_rate = true,
                                       .numbers = {{.name = "a", .range = NT_ABOVE_0}, {.name = "a"}}};
-    refused(nt_rule_of(&twins, 0), "rule Twins has two states named 's': a record of a run tells them by name");
+    refused(nt_rule_of(&twins, 0), "rule Twins has two states named 's': a checkpoint tells them by name");
     refused(nt_rule_of(&same, 1, 1), "rule Same has two numbers named 'a': a schedule tells them by name");
     refused(nt_rule_of(&other, 0), "state 's' of rule Other has a length of its own and cannot start at the param");
     refused(nt_rule_of(NULL, 0), "a rule has no kind");

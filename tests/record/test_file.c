@@ -142,7 +142,7 @@ static void another_format_version_is_refused_with_both(void **state) {
     nt__record record;
     json_t *facts;
     assert_fails(nt__record_read(path, &record), NT_INVALID,
-                 "the record has format version 7, written by nitro 9.8.7; this is nitro 0.1.0, which reads format "
+                 "the checkpoint has format version 7, written by nitro 9.8.7; this is nitro 0.1.0, which reads format "
                  "version 1");
     assert_fails(nt__record_read_facts(path, &facts), NT_INVALID, "format version 7");
     assert_null(facts);
@@ -156,8 +156,8 @@ static void other_files_are_no_records(void **state) {
     const nt__named_array array = {"w", {NT_F32, nt_dims(1)}, &element};
     assert_ok(nt__safetensors_write(scratch("weights.safetensors"), &array, 1, NULL, 0));
     assert_fails(nt__record_read(scratch("weights.safetensors"), &record), NT_INVALID,
-                 "but no record of a run: it can be loaded as weights alone");
-    assert_fails(nt__record_read_facts(scratch("weights.safetensors"), &facts), NT_INVALID, "no record of a run");
+                 "but no checkpoint: it can be loaded as weights alone");
+    assert_fails(nt__record_read_facts(scratch("weights.safetensors"), &facts), NT_INVALID, "but no checkpoint");
     scratch_put("short", "abc", 3);
     assert_fails(nt__record_read_facts(scratch("short"), &facts), NT_INVALID,
                  "the file has 3 bytes, a safetensors file starts with");

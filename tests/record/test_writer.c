@@ -368,7 +368,7 @@ static void an_error_of_the_thread_comes_out_once(void **state) {
     assert_ok(nt__record_writer_wait(writer));
     nt__files_fail_at(1, ENOSPC);
     assert_ok(put_made(writer, 2, .5, NULL));
-    assert_fails(nt__record_writer_wait(writer), NT_IO, "a checkpoint was not written: writing the record '");
+    assert_fails(nt__record_writer_wait(writer), NT_IO, "a checkpoint was not written: writing the checkpoint '");
     assert_non_null(strstr(nt_error_message(), "No space left on device; free space there or choose another folder"));
     assert_ok(nt__record_writer_wait(writer));
     assert_latest(folder, 1);
